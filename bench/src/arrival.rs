@@ -77,10 +77,10 @@ impl Piece {
 
 /// Name of an arrival order, and a function that returns about the given number of chunks in this
 /// order.
-pub type Order = (&'static str, fn(u32) -> Vec<Piece>);
+pub type ArrivalOrder = (&'static str, fn(u32) -> Vec<Piece>);
 
 /// All arrival orders. The first is that of a normal peer.
-pub const ORDERS: &[Order] = &[
+pub const ORDERS: &[ArrivalOrder] = &[
     ("messages in order", |n| {
         (0..n).map(|at| Piece::message(at, 0, at)).collect()
     }),

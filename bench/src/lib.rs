@@ -87,7 +87,7 @@ pub struct Round {
 
 /// Speedup over ns-2 by processor time, as median over the rounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Ratio {
+pub struct SpeedRatio {
     /// Speedup for the whole scenario.
     pub whole: f64,
     /// Speedup per packet on a link, if the packets of ns-2 were counted. It differs, because the
@@ -96,7 +96,7 @@ pub struct Ratio {
 }
 
 /// Adds the row of a scenario to the table.
-pub fn report(name: &str, rounds: &[Round], page: &mut Page) -> Ratio {
+pub fn report(name: &str, rounds: &[Round], page: &mut Page) -> SpeedRatio {
     let of = |value: fn(&Round) -> f64| median(rounds.iter().map(value));
     let ratios = rounds.iter().map(|it| it.theirs.cpu / it.ours.cpu);
     let (low, high) = ratios.fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(r), h.max(r)));
@@ -107,7 +107,7 @@ pub fn report(name: &str, rounds: &[Round], page: &mut Page) -> Ratio {
             Some(it.theirs.cpu / it.ours.cpu * work)
         })
         .collect();
-    let ratio = Ratio {
+    let ratio = SpeedRatio {
         whole: of(|it| it.theirs.cpu / it.ours.cpu),
         by_hop: by_hop.map(|it| median(it.into_iter())),
     };

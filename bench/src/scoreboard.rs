@@ -10,7 +10,7 @@ use crate::page;
 
 /// Result of one quantity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figure {
+pub struct BenchResult {
     /// Name of the quantity with its unit.
     pub unit: String,
     /// Value at commit 3763e40, if it was measured.
@@ -27,7 +27,7 @@ pub struct Figure {
     pub run: String,
 }
 
-impl Figure {
+impl BenchResult {
     /// Result for instructions per payload byte; the goal is half of the earlier value.
     pub fn instructions(now: f64, before: Option<f64>, limit: f64) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Figure {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn figures() -> Result<BTreeMap<String, Figure>, Box<dyn Error>> {
+pub fn figures() -> Result<BTreeMap<String, BenchResult>, Box<dyn Error>> {
     let path = page::folder().join("scoreboard.json");
     if !path.exists() {
         return Ok(BTreeMap::new());
@@ -80,12 +80,12 @@ pub fn figures() -> Result<BTreeMap<String, Figure>, Box<dyn Error>> {
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn note(fresh: Vec<(String, Figure)>) -> Result<(), Box<dyn Error>> {
+pub fn note(fresh: Vec<(String, BenchResult)>) -> Result<(), Box<dyn Error>> {
     let run = page::circumstances()?;
     let mut all = figures()?;
     for (what, figure) in fresh {
         let run = run.clone();
-        all.insert(what, Figure { run, ..figure });
+        all.insert(what, BenchResult { run, ..figure });
     }
     let text = serde_json::to_string_pretty(&all)?;
     Ok(fs::write(

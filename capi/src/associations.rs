@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::net::SocketAddr;
 
 use anabranch_sockets::SocketType;
-use anabranch_sockets::control::Request;
+use anabranch_sockets::control::HostRequest;
 
 use crate::descriptor::socket_type;
 use crate::{host_client, receive, receive_flags, send, system, waiting};
@@ -17,7 +17,7 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
         // A previous attempt may have left the reason for its failure in the descriptor.
         receive::forget_error(fd);
     }
-    match waiting::for_association(fd, Request::Connect { addresses, wait }) {
+    match waiting::for_association(fd, HostRequest::Connect { addresses, wait }) {
         Err(error) => (0, Err(error)),
         Ok(number) if wait => (number, Ok(())),
         Ok(number) => {
@@ -40,7 +40,7 @@ pub fn take_over(
 ) -> Result<c_int, c_int> {
     let taken = host_client::open(socket_type, number, flags)?;
     // The host must register the new owner before the other socket may be closed.
-    if host_client::tell(taken, Request::Local(number)).is_err() {
+    if host_client::tell(taken, HostRequest::Local(number)).is_err() {
         system::close(taken);
         return Err(libc::ECONNABORTED);
     }

@@ -7,14 +7,14 @@
 
 use std::ffi::{c_int, c_void};
 
-use anabranch_sockets::control::Request;
-use anabranch_sockets::{SocketType, Style};
+use anabranch_sockets::control::HostRequest;
+use anabranch_sockets::{SocketStyle, SocketType};
 use libc::{iovec, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::associations::{connect_to, take_over};
 use crate::descriptor::{forget, host, is_ours, socket_type};
 use crate::libc_next::next;
-use crate::receive::{self, Received};
+use crate::receive::{self, ReceivedPiece};
 use crate::sctp;
 use crate::send::{self, MessageParts, SendParameters};
 use crate::{address, host_client, system, waiting};
@@ -57,8 +57,8 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
         return fd;
     }
     let style = match style {
-        libc::SOCK_STREAM => Style::OneToOne,
-        libc::SOCK_SEQPACKET => Style::OneToMany,
+        libc::SOCK_STREAM => SocketStyle::OneToOne,
+        libc::SOCK_SEQPACKET => SocketStyle::OneToMany,
         // The type has invalid bits, or is unknown (SOCK_MAX).
         style if !(0..=MAX_KIND).contains(&style) => return int(Err(libc::EINVAL)),
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
@@ -82,7 +82,7 @@ pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: soc
     }
     // SAFETY: guaranteed by the caller.
     let own = unsafe { address::given(at.cast(), length) };
-    done(own.and_then(|address| host_client::tell(fd, Request::Bind(vec![address]))))
+    done(own.and_then(|address| host_client::tell(fd, HostRequest::Bind(vec![address]))))
 }
 
 /// # Safety
@@ -94,10 +94,10 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, backlog) };
     }
-    let listens = host_client::tell(fd, Request::Listen(backlog));
+    let listens = host_client::tell(fd, HostRequest::Listen(backlog));
     if listens.is_ok()
         && backlog > 0
-        && socket_type(fd).is_some_and(|it| it.style == Style::OneToOne)
+        && socket_type(fd).is_some_and(|it| it.style == SocketStyle::OneToOne)
     {
         // As in Linux, `poll` should never report a listening socket as writable.
         send::fill(fd);
@@ -180,7 +180,7 @@ unsafe fn accept_one(
     flags: c_int,
 ) -> Result<c_int, c_int> {
     let socket_type = socket_type(fd).ok_or(libc::EBADF)?;
-    if socket_type.style != Style::OneToOne {
+    if socket_type.style != SocketStyle::OneToOne {
         return Err(libc::EOPNOTSUPP);
     }
     if !is_listening(fd)? {
@@ -220,7 +220,7 @@ pub unsafe extern "C-unwind" fn getsockname(
         return unsafe { next(fd, at, length) };
     }
     // SAFETY: guaranteed by the caller.
-    done(unsafe { first_address(fd, Request::Local(0), at, length) })
+    done(unsafe { first_address(fd, HostRequest::Local(0), at, length) })
 }
 
 /// # Safety
@@ -237,14 +237,14 @@ pub unsafe extern "C-unwind" fn getpeername(
         return unsafe { next(fd, at, length) };
     }
     // SAFETY: guaranteed by the caller.
-    done(unsafe { first_address(fd, Request::PeerName, at, length) })
+    done(unsafe { first_address(fd, HostRequest::PeerName, at, length) })
 }
 
 /// # Safety
 /// Same as [`address::write`].
 unsafe fn first_address(
     fd: c_int,
-    request: Request,
+    request: HostRequest,
     at: *mut sockaddr,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
@@ -271,7 +271,7 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
         return Err(libc::EINVAL);
     }
     let socket_type = socket_type(fd).ok_or(libc::EBADF)?;
-    let connected = host_client::addresses(fd, Request::PeerName);
+    let connected = host_client::addresses(fd, HostRequest::PeerName);
     if socket_type.is_one_to_many() || connected.is_err() {
         return match (is_listening(fd)? && !socket_type.is_one_to_many(), how) {
             (true, libc::SHUT_WR) => Ok(()),
@@ -280,9 +280,9 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
         };
     }
     let [reading, writing] = [how != libc::SHUT_WR, how != libc::SHUT_RD];
-    if socket_type.style == Style::OneToOne {
+    if socket_type.style == SocketStyle::OneToOne {
         // The host must have this request before the end of the data can arrive.
-        host_client::tell(fd, Request::ShutDown { reading, writing })?;
+        host_client::tell(fd, HostRequest::ShutDown { reading, writing })?;
     }
     if writing {
         send::end(fd)?;
@@ -438,7 +438,7 @@ pub unsafe fn receive_into(
     at: *mut c_void,
     length: usize,
     flags: c_int,
-) -> Result<Received, c_int> {
+) -> Result<ReceivedPiece, c_int> {
     let part = iovec {
         iov_base: at,
         iov_len: length,
@@ -451,7 +451,7 @@ pub unsafe fn receive_into(
 ///
 /// # Safety
 /// The memory of the parts must be writable.
-unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Received, c_int> {
+unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<ReceivedPiece, c_int> {
     let wait = || flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     receive::may_begin(fd, wait)?;
     loop {

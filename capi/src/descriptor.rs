@@ -98,7 +98,7 @@ pub fn forget_from(first: u32, last: u32) {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sockets::Style;
+    use anabranch_sockets::SocketStyle;
 
     use super::*;
 
@@ -112,11 +112,11 @@ mod tests {
             // No open descriptor has this number, so its type is unknown again.
             assert_eq!(socket_type(FD), None);
         }
-        remember(FD, SocketType::new(true, Style::OneToMany));
+        remember(FD, SocketType::new(true, SocketStyle::OneToMany));
         forget_from(4_000, u32::MAX);
         assert_eq!(socket_type(FD), None);
         // Descriptors that libc may replace are not cached.
-        remember(2, SocketType::new(false, Style::OneToOne));
+        remember(2, SocketType::new(false, SocketStyle::OneToOne));
         assert_eq!(socket_type(2), None);
     }
 }

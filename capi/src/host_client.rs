@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
-use anabranch_sockets::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode};
+use anabranch_sockets::control::{
+    Call, HostReply, HostRequest, MAX_CONTROL_MESSAGE, decode, encode,
+};
 use anabranch_sockets::frame::hello;
 use anabranch_sockets::{SocketType, control_address};
 
@@ -66,7 +68,7 @@ fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
 pub fn is_lost(fd: c_int) -> bool {
     let before = system::errno();
     let answer = loop {
-        match ask(fd, Request::Alive) {
+        match ask(fd, HostRequest::Alive) {
             Err(libc::EINTR) => (),
             answer => break answer,
         }
@@ -86,21 +88,21 @@ fn is_of_this_call(error: c_int) -> bool {
 }
 
 /// Sends a request about a socket and waits for the answer.
-pub fn ask(fd: c_int, request: Request) -> Result<Answer, c_int> {
+pub fn ask(fd: c_int, request: HostRequest) -> Result<HostReply, c_int> {
     finish(begin(fd, request)?)
 }
 
 /// Sends a request about a socket. The answer arrives on the returned descriptor, which must be
 /// passed to [`finish`].
-pub fn begin(fd: c_int, request: Request) -> Result<c_int, c_int> {
+pub fn begin(fd: c_int, request: HostRequest) -> Result<c_int, c_int> {
     begin_with(Some(fd), request, None)
 }
 
 /// Requests `sctp_peeloff`. The host gets a copy of the descriptor, because it moves unread data of
 /// the association from this descriptor to the new one.
-pub fn peel_off(fd: c_int, association: u32) -> Result<Answer, c_int> {
+pub fn peel_off(fd: c_int, association: u32) -> Result<HostReply, c_int> {
     let read = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
-    let request = Request::PeelOff { association, read };
+    let request = HostRequest::PeelOff { association, read };
     let answer = finish(begin_with(Some(fd), request, Some(fd))?)?;
     if read > 0 {
         // The host has replaced the partially read message by its unread part, as a separate
@@ -113,7 +115,7 @@ pub fn peel_off(fd: c_int, association: u32) -> Result<Answer, c_int> {
 /// Passes to the host the seccomp descriptor that reports calls bypassing this library, or the
 /// error that prevented it.
 pub fn watch(listener: Result<c_int, c_int>) {
-    let request = Request::Watch(listener.err().unwrap_or(0));
+    let request = HostRequest::Watch(listener.err().unwrap_or(0));
     if let Ok(line) = begin_with(None, request, listener.ok()) {
         system::close(line);
     }
@@ -121,7 +123,7 @@ pub fn watch(listener: Result<c_int, c_int>) {
 
 /// The descriptor of the host's shared memory with generations.
 pub fn generations() -> Result<c_int, c_int> {
-    let line = begin_with(None, Request::Generations, None)?;
+    let line = begin_with(None, HostRequest::Generations, None)?;
     let mut answer = [0_u8; 64];
     let received = system::receive_with(line, &mut answer);
     system::close(line);
@@ -133,7 +135,11 @@ pub fn generations() -> Result<c_int, c_int> {
 
 /// Like [`begin`], but can also pass the descriptor `passed`, and allows requests that are not
 /// about a socket.
-fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Result<c_int, c_int> {
+fn begin_with(
+    fd: Option<c_int>,
+    request: HostRequest,
+    passed: Option<c_int>,
+) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::ENOTCONN)?;
     let socket = match fd {
         Some(fd) => {
@@ -174,7 +180,7 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
 }
 
 /// Waits for the answer to a request of [`begin`].
-pub fn finish(line: c_int) -> Result<Answer, c_int> {
+pub fn finish(line: c_int) -> Result<HostReply, c_int> {
     let mut buffer = vec![0_u8; MAX_CONTROL_MESSAGE];
     let mut parts = [libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
@@ -188,41 +194,41 @@ pub fn finish(line: c_int) -> Result<Answer, c_int> {
         return Err(libc::ECONNRESET);
     }
     match decode(&buffer[..length]).ok_or(libc::EIO)? {
-        Answer::Failed(error) => Err(error),
+        HostReply::Failed(error) => Err(error),
         answer => Ok(answer),
     }
 }
 
 /// Like [`ask`], for a request without a result.
-pub fn tell(fd: c_int, request: Request) -> Result<(), c_int> {
+pub fn tell(fd: c_int, request: HostRequest) -> Result<(), c_int> {
     ask(fd, request).map(drop)
 }
 
 /// Like [`ask`], for a request that returns addresses.
-pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> {
+pub fn addresses(fd: c_int, request: HostRequest) -> Result<Vec<SocketAddr>, c_int> {
     match ask(fd, request)? {
-        Answer::Addresses(all) => Ok(all),
+        HostReply::Addresses(all) => Ok(all),
         _ => Err(libc::EIO),
     }
 }
 
 /// The association number in an answer; EIO if it contains none.
-pub fn association(answer: Answer) -> Result<u32, c_int> {
+pub fn association(answer: HostReply) -> Result<u32, c_int> {
     match answer {
-        Answer::Association(number) => Ok(number),
+        HostReply::Association(number) => Ok(number),
         _ => Err(libc::EIO),
     }
 }
 
 /// Reads a socket option from the host; `given` is the contents of the program's buffer.
 pub fn option(fd: c_int, level: c_int, option: c_int, given: &[u8]) -> Result<Vec<u8>, c_int> {
-    let request = Request::Get {
+    let request = HostRequest::Get {
         level,
         option,
         value: given[..given.len().min(4096)].to_vec(),
     };
     match ask(fd, request)? {
-        Answer::Value(value) => Ok(value),
+        HostReply::Value(value) => Ok(value),
         _ => Err(libc::EIO),
     }
 }

@@ -8,9 +8,9 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
-use anabranch_sockets::control::{Answer, Request};
-use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
-use anabranch_sockets::{MAX_PIECE, Style};
+use anabranch_sockets::control::{HostReply, HostRequest};
+use anabranch_sockets::frame::{self, HEADER, HostFrameHeader, HostFrameKind};
+use anabranch_sockets::{MAX_PIECE, SocketStyle};
 
 use crate::descriptor::socket_type;
 use crate::{generations, host_client, send_cache, system};
@@ -20,18 +20,18 @@ pub const MSG_NOTIFICATION: c_int = 0x8000;
 
 /// A received part of a message or notification.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Received {
+pub struct ReceivedPiece {
     /// Number of bytes written to the program's buffers.
     pub length: usize,
     /// Flags for the program: MSG_EOR, MSG_NOTIFICATION.
     pub flags: c_int,
     /// Header of the frame; `None` at the end of the data.
-    pub frame: Option<Frame>,
+    pub frame: Option<HostFrameHeader>,
     /// Whether the next frame continues this message without delay.
     pub follows: bool,
 }
 
-impl Received {
+impl ReceivedPiece {
     /// Source address of the message.
     pub fn address(&self) -> Option<SocketAddr> {
         self.frame.and_then(|it| it.address)
@@ -41,7 +41,7 @@ impl Received {
 /// Checks that messages can be received on the descriptor. The descriptor of a listening one-to-one
 /// socket carries associations, and a socket that was never connected receives no messages.
 pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
-    let one_to_one = socket_type(fd).is_some_and(|it| it.style == Style::OneToOne);
+    let one_to_one = socket_type(fd).is_some_and(|it| it.style == SocketStyle::OneToOne);
     // Without a query, the available data can be read from sockets of other styles, and from a
     // socket that awaits data.
     if !one_to_one || send_cache::awaits(fd) {
@@ -64,8 +64,8 @@ pub fn may_wait(fd: c_int) -> Result<(), c_int> {
 }
 
 fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
-    match host_client::ask(fd, Request::Await { wait })? {
-        Answer::Awaited(generation) => {
+    match host_client::ask(fd, HostRequest::Await { wait })? {
+        HostReply::Awaited(generation) => {
             generations::find(host_client::generations);
             send_cache::remember_awaited(fd, generation);
         }
@@ -78,7 +78,11 @@ fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
 ///
 /// # Safety
 /// The memory of the parts must be writable.
-pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
+pub unsafe fn message(
+    fd: c_int,
+    parts: &[libc::iovec],
+    flags: c_int,
+) -> Result<ReceivedPiece, c_int> {
     // SAFETY: guaranteed by the caller.
     let mut received = unsafe { piece(fd, parts, flags) }?;
     let room = room_of(parts);
@@ -123,7 +127,7 @@ fn behind(parts: &[libc::iovec], mut bytes: usize) -> Vec<libc::iovec> {
 ///
 /// # Safety
 /// The memory of the parts must be writable.
-unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
+unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<ReceivedPiece, c_int> {
     let kernel = flags & libc::MSG_DONTWAIT;
     loop {
         let done = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
@@ -163,14 +167,14 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             // reported.
             return match host_client::is_lost(fd) {
                 true => Err(libc::ECONNRESET),
-                false => host_client::tell(fd, Request::End).map(|()| Received::default()),
+                false => host_client::tell(fd, HostRequest::End).map(|()| ReceivedPiece::default()),
             };
         }
-        let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
+        let frame = HostFrameHeader::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
         let left = there - read.min(there);
         let length = left.min(room);
         match frame.kind {
-            Kind::Error => {
+            HostFrameKind::Error => {
                 consume(fd, done, at_once)?;
                 // The error is reported only once: here, by a failed send, or by SO_ERROR.
                 match host_client::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4])?
@@ -180,7 +184,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
                     Some(&error) => return Err(c_int::from_ne_bytes(error)),
                 }
             }
-            Kind::Data | Kind::Notification => (),
+            HostFrameKind::Data | HostFrameKind::Notification => (),
             // The frame is for a listening socket, or invalid.
             _ => {
                 consume(fd, done, at_once)?;
@@ -199,10 +203,10 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         }
         let ends = whole && frame.flags & frame::MORE == 0;
         let mut told = if ends { libc::MSG_EOR } else { 0 };
-        if frame.kind == Kind::Notification {
+        if frame.kind == HostFrameKind::Notification {
             told |= MSG_NOTIFICATION;
         }
-        return Ok(Received {
+        return Ok(ReceivedPiece {
             length,
             flags: told,
             frame: Some(frame),
@@ -245,20 +249,20 @@ fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
 /// connects again.
 pub fn forget_error(fd: c_int) {
     while let Some((frame, _)) = first(fd)
-        && frame.kind == Kind::Error
+        && frame.kind == HostFrameKind::Error
         && consume(fd, 0, false).is_ok()
     {}
 }
 
 /// The header of the next message or notification, and the size of its first frame's payload, if
 /// available.
-pub fn next(fd: c_int) -> Option<(Frame, usize)> {
+pub fn next(fd: c_int) -> Option<(HostFrameHeader, usize)> {
     let found = first(fd);
-    found.filter(|it| matches!(it.0.kind, Kind::Data | Kind::Notification))
+    found.filter(|it| matches!(it.0.kind, HostFrameKind::Data | HostFrameKind::Notification))
 }
 
 /// Like [`next`], but for frames of any kind.
-fn first(fd: c_int) -> Option<(Frame, usize)> {
+fn first(fd: c_int) -> Option<(HostFrameHeader, usize)> {
     let mut header = [0_u8; HEADER];
     let mut parts = [libc::iovec {
         iov_base: header.as_mut_ptr().cast(),
@@ -270,7 +274,7 @@ fn first(fd: c_int) -> Option<(Frame, usize)> {
     }
     let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     let (there, _) = system::receive(fd, &mut parts, peek).ok()?;
-    let frame = Frame::decode(header.get(..there.min(HEADER))?)?;
+    let frame = HostFrameHeader::decode(header.get(..there.min(HEADER))?)?;
     Some((frame, there - HEADER))
 }
 
@@ -292,8 +296,8 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
                 false => libc::EINVAL,
             });
         }
-        match Frame::decode(&header[..length.min(HEADER)]) {
-            Some(frame) if frame.kind == Kind::Incoming => {
+        match HostFrameHeader::decode(&header[..length.min(HEADER)]) {
+            Some(frame) if frame.kind == HostFrameKind::Incoming => {
                 return Ok((frame.association, frame.address));
             }
             _ => (),

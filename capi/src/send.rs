@@ -3,9 +3,9 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
-use anabranch_sockets::control::{Answer, Request};
-use anabranch_sockets::frame::{self, Frame, HEADER};
-use anabranch_sockets::{MAX_PIECE, SocketType, Style};
+use anabranch_sockets::control::{HostReply, HostRequest};
+use anabranch_sockets::frame::{self, HEADER, HostFrameHeader};
+use anabranch_sockets::{MAX_PIECE, SocketStyle, SocketType};
 use libc::iovec;
 
 use crate::waiting::{self, PENDING};
@@ -106,7 +106,7 @@ impl MessageParts {
 /// it waits ([`waiting`]).
 #[derive(Clone, Copy)]
 struct Ready {
-    header: Frame,
+    header: HostFrameHeader,
     length: usize,
     /// Flags for the system call `sendmsg`.
     kernel: c_int,
@@ -150,7 +150,7 @@ pub fn answer(
             Ok(()) if ready.header.flags & frame::EOF != 0 && socket_type.is_one_to_many() => {
                 // The message has been sent, so an error of this wait is ignored.
                 if ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd) {
-                    let _ = host_client::tell(fd, Request::Ended(ready.header.association));
+                    let _ = host_client::tell(fd, HostRequest::Ended(ready.header.association));
                 }
                 break Ok(ready.length as isize);
             }
@@ -192,18 +192,18 @@ fn prepare(
     let has = |bit: u16| info.flags & bit != 0;
     // As in Linux, an address that the program specifies always overrides the primary path of a
     // one-to-one socket.
-    let over = has(flags::ADDR_OVER) || socket_type.style == Style::OneToOne;
+    let over = has(flags::ADDR_OVER) || socket_type.style == SocketStyle::OneToOne;
     if has(flags::ADDR_OVER) && parameters.to.is_empty() {
         return Err(libc::EINVAL);
     }
     // As in Linux, the association of a one-to-one socket can only be ended by closing the socket.
-    if socket_type.style == Style::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
+    if socket_type.style == SocketStyle::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
         return Err(libc::EINVAL);
     }
     let (policy, value) = parameters.policy.unwrap_or_default();
     // The flag MSG_EOF of `sendmsg` has the same value and meaning as SCTP_EOF.
     let ends = has(flags::EOF) || parameters.flags & c_int::from(flags::EOF) != 0;
-    let mut header = Frame {
+    let mut header = HostFrameHeader {
         stream: info.stream,
         ppid: info.ppid,
         context: info.context,
@@ -219,7 +219,7 @@ fn prepare(
             | flag(has(flags::SENDALL), frame::ALL)
             | flag(parameters.info.is_none(), frame::DEFAULT)
             | flag(parameters.policy.is_none(), frame::DEFAULT_POLICY),
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     let length = parts.length();
     if length == 0 && header.flags & (frame::EOF | frame::ABORT) == 0 {
@@ -287,7 +287,7 @@ fn send_in_pieces(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c
     }
     let whole = parts.whole();
     let mut pieces = whole.chunks(MAX_PIECE).peekable();
-    let mut header = Frame {
+    let mut header = HostFrameHeader {
         tsn: system::thread(),
         ..ready.header
     };
@@ -315,7 +315,7 @@ fn send_in_pieces(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c
 fn route(
     fd: c_int,
     socket_type: SocketType,
-    header: &mut Frame,
+    header: &mut HostFrameHeader,
     parameters: &SendParameters,
     length: usize,
 ) -> Result<(), c_int> {
@@ -329,7 +329,7 @@ fn route(
     let room = length > 0 && header.flags & frame::ABORT == 0;
     if one_to_many && header.flags & frame::ALL != 0 {
         if room {
-            waiting::asked(fd, Request::Room { wait }, wait)?;
+            waiting::asked(fd, HostRequest::Room { wait }, wait)?;
         }
         return Ok(());
     }
@@ -337,7 +337,7 @@ fn route(
     if !one_to_many && usual && send_cache::allows(fd, stream, length) {
         return Ok(());
     }
-    let request = Request::Route {
+    let request = HostRequest::Route {
         association: parameters.info.map_or(0, |it| it.association),
         addresses: parameters.to.clone(),
         // A message that ends an association must not start a new one.
@@ -346,7 +346,7 @@ fn route(
         room: room && one_to_many,
         key: parameters.key,
     };
-    let Answer::Route {
+    let HostReply::Route {
         association,
         streams,
         most,
@@ -372,9 +372,9 @@ fn route(
 
 /// Requests to shut down the association after all previous messages.
 pub fn end(fd: c_int) -> Result<(), c_int> {
-    let end = Frame {
+    let end = HostFrameHeader {
         flags: frame::EOF,
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     let end = end.encode();
     send_cache::forget(fd);
@@ -391,9 +391,9 @@ pub fn end(fd: c_int) -> Result<(), c_int> {
 /// Fills the descriptor's buffer, so that it is not writable until the host reads again. The host
 /// does so when the association is established.
 pub fn fill(fd: c_int) {
-    let nothing = Frame {
-        kind: frame::Kind::Nothing,
-        ..Frame::default()
+    let nothing = HostFrameHeader {
+        kind: frame::HostFrameKind::Nothing,
+        ..HostFrameHeader::default()
     };
     let nothing = nothing.encode();
     while system::send(fd, &[&nothing], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).is_ok() {}

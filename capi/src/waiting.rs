@@ -8,8 +8,8 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use anabranch_sockets::control::{Answer, Request};
-use anabranch_sockets::frame::{Frame, HEADER, Kind};
+use anabranch_sockets::control::{HostReply, HostRequest};
+use anabranch_sockets::frame::{HEADER, HostFrameHeader, HostFrameKind};
 use libc::{iovec, msghdr, ssize_t};
 
 use crate::libc_next::next;
@@ -56,9 +56,9 @@ pub fn for_message(fd: c_int) -> Result<(), c_int> {
 /// Waits until the descriptor is writable, by sending an empty frame. The wait is that of `sendmsg`
 /// (SO_SNDTIMEO, signals).
 pub fn for_room(fd: c_int) -> Result<(), c_int> {
-    let nothing = Frame {
-        kind: Kind::Nothing,
-        ..Frame::default()
+    let nothing = HostFrameHeader {
+        kind: HostFrameKind::Nothing,
+        ..HostFrameHeader::default()
     };
     let mut nothing = nothing.encode();
     let part = iovec {
@@ -95,7 +95,7 @@ pub const PENDING: c_int = -1;
 /// Sends a request to the host. If `wait` is true, the request may block: the first call returns
 /// [`PENDING`], and the caller must repeat the request after [`for_answer`]. In this way, no value
 /// needs to be dropped while a call blocks.
-pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
+pub fn asked(fd: c_int, request: HostRequest, wait: bool) -> Result<HostReply, c_int> {
     let line = LINE.with(|it| it.0.replace(-1));
     if line >= 0 {
         return host_client::finish(line);
@@ -143,7 +143,7 @@ unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
 
 /// Requests an association from the host and waits until it is established. Even if its
 /// cancellation type is asynchronous, the thread is cancelled only while it waits.
-pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
+pub fn for_association(fd: c_int, request: HostRequest) -> Result<u32, c_int> {
     let mut before = DEFERRED;
     // SAFETY: the function writes an int.
     unsafe { pthread_setcanceltype(DEFERRED, &raw mut before) };

@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use anabranch_emulate::{Carrier, Config, Emulator, Path};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
-    BuildError, DirectionConfig, DropTail, Impairments, Limit, LinkConfig, Loss, Packet,
-    PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
+    BuildError, DirectionConfig, DropTail, Impairments, LinkConfig, Loss, Packet, PlacedLoss,
+    Probability, QueueLimit, Reordering, Rng, Seed, Topology, World,
 };
 
 /// Share of packets that are lost, from 0 to 1.
@@ -114,7 +114,7 @@ fn path(seed: u64, place: RelayAddresses) -> Result<Path, BuildError> {
         };
         Ok::<_, BuildError>(
             DirectionConfig::new(1_000_000_000, DELAY)
-                .with_queue(DropTail::new(Limit::Packets(2_000))?)
+                .with_queue(DropTail::new(QueueLimit::Packets(2_000))?)
                 .with_loss(PlacedLoss::before_queue(losses))
                 .with_impairments(impairments),
         )

@@ -23,7 +23,7 @@ use anabranch_bench::harness::rtc_gathered::RtcGathered;
 use anabranch_bench::harness::rtc_sctp::RtcSctp;
 use anabranch_bench::harness::{Conditions, crowd};
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{callgrind, median};
 use cpu_time::ThreadTime;
 
@@ -202,7 +202,8 @@ fn time(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
                 ratio(&kept[OURS], &kept[DCSCTP]),
             ),
         ];
-        let figures = figures.map(|(what, now)| (what.to_string(), Figure::ratio(now, None, 1.0)));
+        let figures =
+            figures.map(|(what, now)| (what.to_string(), BenchResult::ratio(now, None, 1.0)));
         scoreboard::note(figures.into())?;
     }
     Ok(())

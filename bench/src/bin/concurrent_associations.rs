@@ -22,7 +22,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{median, processors};
 use anabranch_net::{
     Association, Carrier, Config, Endpoint, Peer, SendOptions, Shard, SharedSockets, ThreadRuntime,
@@ -124,7 +124,7 @@ fn main() -> Outcome<()> {
             ));
             if many == 10_000 {
                 let what = format!("crowd of {many}, {name}, 2 processors by 1");
-                figures.push((what, Figure::ratio(gain, None, 1.5)));
+                figures.push((what, BenchResult::ratio(gain, None, 1.5)));
             }
         }
     }

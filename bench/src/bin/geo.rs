@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anabranch_bench::callgrind::between;
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{
     Round, beside_this_program, geo_of, head, hops_of, measure, packet_hops, report,
 };
@@ -105,9 +105,12 @@ fn bench() -> Result<(), Box<dyn Error>> {
         let what = format!("simulator, {}, by ns-2.35", scenario.name);
         if let Some(by_hop) = ratio.by_hop {
             let what = format!("{what}, by packet and hop");
-            figures.push((what, Figure::ratio(by_hop, None, 3.0)));
+            figures.push((what, BenchResult::ratio(by_hop, None, 3.0)));
         }
-        figures.push((what, Figure::ratio(ratio.whole, Some(scenario.before), 3.0)));
+        figures.push((
+            what,
+            BenchResult::ratio(ratio.whole, Some(scenario.before), 3.0),
+        ));
     }
     page.line("");
     figures.extend(instructions(&directory, &mut page)?);
@@ -123,17 +126,17 @@ fn bench() -> Result<(), Box<dyn Error>> {
 fn instructions(
     directory: &Path,
     page: &mut Page,
-) -> Result<Vec<(String, Figure)>, Box<dyn Error>> {
+) -> Result<Vec<(String, BenchResult)>, Box<dyn Error>> {
     page.line("| by callgrind | instructions a packet and hop | goal |");
     page.line("|---|---|---|");
     let mut figures = Vec::new();
     let mut note = |what: &str, each: f64, before: f64, goal: f64| {
         page.line(&format!("| {what} | {each:.0} | {goal:.0} |"));
-        let figure = Figure {
+        let figure = BenchResult {
             unit: "instructions a packet and hop".to_string(),
             goal,
             more: false,
-            ..Figure::ratio(each, Some(before), goal)
+            ..BenchResult::ratio(each, Some(before), goal)
         };
         figures.push((format!("simulator, {what}"), figure));
     };

@@ -21,7 +21,7 @@ use anabranch_bench::harness::rtc_sctp::RtcSctp;
 use anabranch_bench::harness::sctp_proto::SctpProto;
 use anabranch_bench::harness::{Conditions, Score, crowd, limit, race, work};
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{callgrind, median};
 
 const SIZES: [usize; 4] = [100, 1024, 16 * 1024, 256 * 1024];
@@ -179,7 +179,7 @@ fn instructions(write: bool) -> Result<(), Box<dyn Error>> {
             let now = each;
             fresh.push((
                 what,
-                Figure {
+                BenchResult {
                     now,
                     ..before.clone()
                 },
@@ -260,7 +260,7 @@ fn row(
     conditions: &Conditions,
     rounds: usize,
     page: &mut Page,
-    figures: &mut Vec<(String, Figure)>,
+    figures: &mut Vec<(String, BenchResult)>,
 ) -> Result<(), Box<dyn Error>> {
     let Conditions {
         message,
@@ -300,14 +300,14 @@ fn row(
         ));
         if packet == 1200 && who.name == "rtc-sctp" {
             let what = format!("core, {message} B, {batch} at a time, rate by rtc-sctp's");
-            figures.push((what, Figure::ratio(ratio, None, 2.0)));
+            figures.push((what, BenchResult::ratio(ratio, None, 2.0)));
         }
     }
     let limit = CONTESTANTS.iter().position(|it| it.name == LIMIT);
     let before = BEFORE.iter().find(|it| (it.0, it.1) == (message, batch));
     if let (Some(limit), Some(&(.., before)), 1200) = (limit, before, packet) {
         let what = figure_of(message, batch);
-        let figure = Figure::instructions(counts[0], Some(before), counts[limit]);
+        let figure = BenchResult::instructions(counts[0], Some(before), counts[limit]);
         figures.push((what, figure));
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{median, raw};
 use anabranch_interop::extension::Extension;
 use anabranch_interop::namespace;
@@ -85,8 +85,14 @@ fn measure() -> Result<(), String> {
     for size in SIZES {
         let [by_peer, by_udp] = print_size(size, rounds, &programs, &mut page)?;
         let what = |beside| format!("loopback, {size} B, inside UDP, by {beside}");
-        figures.push((what("the best peer"), Figure::ratio(by_peer, None, 5.0)));
-        figures.push((what("UDP alone"), Figure::ratio(by_udp, None, 1.0 / 3.0)));
+        figures.push((
+            what("the best peer"),
+            BenchResult::ratio(by_peer, None, 5.0),
+        ));
+        figures.push((
+            what("UDP alone"),
+            BenchResult::ratio(by_udp, None, 1.0 / 3.0),
+        ));
     }
     page.close().map_err(|error| error.to_string())?;
     if write {

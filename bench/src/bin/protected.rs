@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{callgrind, median};
 use wait4::Wait4;
 
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     page.close()?;
     if write {
         let name = "DTLS chunk, 1200 B packets, by AES-128-GCM of OpenSSL alone";
-        let figure = Figure::ratio(ratio, None, GOAL);
+        let figure = BenchResult::ratio(ratio, None, GOAL);
         scoreboard::note(vec![(name.to_string(), figure)])?;
     }
     Ok(())

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use anabranch_bench::callgrind;
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{Cost, beside_this_program, measure, median};
 
 /// Number of points in the sweep.
@@ -37,7 +37,7 @@ const STARTS: u32 = 20;
 const START: f64 = 2.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
-type Figures = Vec<(String, Figure)>;
+type Figures = Vec<(String, BenchResult)>;
 
 fn main() -> ExitCode {
     match bench() {
@@ -141,9 +141,9 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
     page.line("");
     // The goal is a speedup of 1.94 on two processors.
     let goal = 0.97 * f64::from(processors);
-    let figure = Figure {
+    let figure = BenchResult {
         limit: Some(limit),
-        ..Figure::ratio(faster, None, goal)
+        ..BenchResult::ratio(faster, None, goal)
     };
     Ok(vec![(format!("a sweep, {processors} jobs by one"), figure)])
 }
@@ -248,10 +248,10 @@ fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outco
             1e3 * median(all.iter().map(|it| it.wall)),
         ));
         if way.is_bare {
-            let figure = Figure {
+            let figure = BenchResult {
                 unit: "ms of processor".to_owned(),
                 more: false,
-                ..Figure::ratio(processor, None, START)
+                ..BenchResult::ratio(processor, None, START)
             };
             figures.push((format!("start of the command, {}", way.what), figure));
         }

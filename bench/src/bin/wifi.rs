@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_bench::{Round, beside_this_program, head, measure, packet_hops, report};
 
 const LOSS: &str = "0.001";
@@ -61,7 +61,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
             let name = format!("{scenario} {protocol}, 100 s");
             let ratio = report(&name, &all, &mut page).whole;
             let what = format!("simulator, wireless, {name}, by ns-2.35");
-            figures.push((what, Figure::ratio(ratio, None, 10.0)));
+            figures.push((what, BenchResult::ratio(ratio, None, 10.0)));
         }
     }
     page.close()?;

@@ -7,7 +7,7 @@ use libc::{iovec, msghdr, ssize_t};
 use super::receive_parts;
 use crate::descriptor::{is_ours, socket_type};
 use crate::libc_next::next;
-use crate::receive::Received;
+use crate::receive::ReceivedPiece;
 use crate::sctp::control_data;
 use crate::send::{self, MessageParts, SendParameters};
 use crate::{memory, system};
@@ -94,7 +94,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_i
     }
     let received = match count_of(count) {
         None => Err(libc::EINVAL),
-        Some(0) => Ok(Received::default()),
+        Some(0) => Ok(ReceivedPiece::default()),
         Some(count) => check_parts(parts, count).and_then(|()| {
             // SAFETY: guaranteed by the caller.
             unsafe { receive_parts(fd, std::slice::from_raw_parts(parts, count), 0) }

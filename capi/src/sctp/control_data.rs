@@ -3,11 +3,11 @@
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_sockets::frame::{self, Frame, Kind};
+use anabranch_sockets::frame::{self, HostFrameHeader, HostFrameKind};
 use libc::msghdr;
 
 use crate::descriptor::forget;
-use crate::receive::{MSG_NOTIFICATION, Received};
+use crate::receive::{MSG_NOTIFICATION, ReceivedPiece};
 use crate::send::{SendInfo, SendParameters, flags};
 use crate::{memory, receive_flags};
 
@@ -103,7 +103,7 @@ impl From<SndInfo> for SendInfo {
 }
 
 /// Describes a received message as struct sctp_sndrcvinfo.
-pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
+pub fn sndrcv(frame: &HostFrameHeader) -> SndRcvInfo {
     SndRcvInfo {
         stream: frame.stream,
         ssn: frame.ssn as u16,
@@ -118,8 +118,8 @@ pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
 }
 
 /// Describes the next message as struct sctp_nxtinfo.
-fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
-    let notification = frame.kind == Kind::Notification;
+fn nxtinfo(frame: &HostFrameHeader, length: usize) -> NxtInfo {
+    let notification = frame.kind == HostFrameKind::Notification;
     let unordered = u16::from(frame.flags & frame::UNORDERED != 0);
     let notifies = if notification {
         MSG_NOTIFICATION as u16
@@ -256,7 +256,11 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
 ///
 /// # Safety
 /// The message must be valid for `recvmsg`.
-pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> Result<(), c_int> {
+pub unsafe fn received(
+    fd: c_int,
+    message: &mut msghdr,
+    received: &ReceivedPiece,
+) -> Result<(), c_int> {
     message.msg_flags = received.flags;
     let room = std::mem::replace(&mut message.msg_controllen, 0) as usize;
     let Some(frame) = &received.frame else {
@@ -277,7 +281,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         }
         _ => message.msg_namelen = 0,
     }
-    if frame.kind != Kind::Data {
+    if frame.kind != HostFrameKind::Data {
         return Ok(());
     }
     if message.msg_control.is_null() || room == 0 {

@@ -6,8 +6,8 @@ pub mod control_data;
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 
-use anabranch_sockets::control::Request;
-use anabranch_sockets::{SocketType, Style};
+use anabranch_sockets::control::HostRequest;
+use anabranch_sockets::{SocketStyle, SocketType};
 use libc::socklen_t;
 
 use crate::associations::{connect_to, take_over};
@@ -78,12 +78,12 @@ pub unsafe fn set_option(
             BINDX_ADD => {
                 // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
-                return host_client::tell(fd, Request::BindMore(addresses)).map(|()| 0);
+                return host_client::tell(fd, HostRequest::BindMore(addresses)).map(|()| 0);
             }
             BINDX_REM => {
                 // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
-                return host_client::tell(fd, Request::Unbind(addresses)).map(|()| 0);
+                return host_client::tell(fd, HostRequest::Unbind(addresses)).map(|()| 0);
             }
             CONNECTX_OLD | CONNECTX => {
                 // SAFETY: guaranteed by the caller.
@@ -103,7 +103,7 @@ pub unsafe fn set_option(
     }
     // SAFETY: guaranteed by the caller.
     let value = unsafe { memory::read(value, length) }?;
-    let request = Request::Set {
+    let request = HostRequest::Set {
         level,
         option,
         value,
@@ -155,9 +155,11 @@ pub unsafe fn get_option(
             }
             value
         }
-        (libc::IPPROTO_SCTP, GET_PEER_ADDRS) => packed(fd, Request::Peer(named(given)?), given)?,
+        (libc::IPPROTO_SCTP, GET_PEER_ADDRS) => {
+            packed(fd, HostRequest::Peer(named(given)?), given)?
+        }
         (libc::IPPROTO_SCTP, GET_LOCAL_ADDRS) => {
-            packed(fd, Request::LocalAll(named(given)?), given)?
+            packed(fd, HostRequest::LocalAll(named(given)?), given)?
         }
         (libc::IPPROTO_SCTP, CONNECTX3) => {
             let (number, connected) = connect_of(fd, given)?;
@@ -199,7 +201,7 @@ pub unsafe fn get_option(
 /// The socket type, as SO_TYPE returns it.
 fn kind(fd: c_int) -> c_int {
     match socket_type(fd).map(|it| it.style) {
-        Some(Style::OneToMany | Style::PeeledOff) => libc::SOCK_SEQPACKET,
+        Some(SocketStyle::OneToMany | SocketStyle::PeeledOff) => libc::SOCK_SEQPACKET,
         _ => libc::SOCK_STREAM,
     }
 }
@@ -244,7 +246,7 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
     };
     let socket_type = socket_type(fd).ok_or(libc::EBADF)?;
     host_client::association(host_client::peel_off(fd, number)?)?;
-    let socket_type = SocketType::new(socket_type.v6, Style::PeeledOff);
+    let socket_type = SocketType::new(socket_type.v6, SocketStyle::PeeledOff);
     take_over(
         fd,
         socket_type,
@@ -254,7 +256,7 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
 }
 
 /// Returns addresses as struct sctp_getaddrs: association number, count, addresses.
-fn packed(fd: c_int, request: Request, given: &[u8]) -> Result<Vec<u8>, c_int> {
+fn packed(fd: c_int, request: HostRequest, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let all = host_client::addresses(fd, request)?;
     let mut out = given[..4].to_vec();
     out.extend((all.len() as u32).to_ne_bytes());

@@ -1,8 +1,8 @@
 //! Queue disciplines that a question may name: those whose parameters have defaults or are derived
 //! from the path.
 
-use anabranch_scenario::document::Table;
-use anabranch_scenario::quantity::{Amount, Rate, Size, Span};
+use anabranch_scenario::document::SpecTable;
+use anabranch_scenario::quantity::{Capacity, Rate, Size, TimeSpan};
 use anabranch_settings::{Fallback, Kind, Variant};
 use anabranch_sim::queue;
 use anabranch_transport::time::SECOND;
@@ -34,28 +34,28 @@ pub fn names() -> Vec<&'static str> {
 
 /// Properties of the link from which parameters are derived.
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub struct LinkProperties {
     /// Rate of the link.
     pub rate: Rate,
     /// Maximum packet size.
     pub mtu: Size,
     /// Capacity of the queue.
-    pub queue: Amount,
+    pub queue: Capacity,
 }
 
 /// The discipline with this name for a link, as a table of a spec. Parameters that are not derived
 /// from the link have their defaults.
-pub fn table(link: Link, name: &str) -> Table {
+pub fn table(link: LinkProperties, name: &str) -> SpecTable {
     let all = all();
     let variant = all.iter().find(|variant| variant.name == name);
     let parameters = variant.map_or(&[][..], |variant| variant.parameters);
-    let mut table = Table::new().with("kind", name);
+    let mut table = SpecTable::new().with("kind", name);
     for parameter in parameters {
         table = match (parameter.name, parameter.kind) {
             // This discipline counts packets, so a capacity in bytes is converted.
             (LIMIT, Kind::Count { .. }) => {
                 let packets = match link.queue {
-                    Amount::Packets(packets) => packets,
+                    Capacity::Packets(packets) => packets,
                     other => other.bytes(link.mtu.0) / link.mtu.0,
                 };
                 table.with(LIMIT, packets.max(1))
@@ -64,7 +64,7 @@ pub fn table(link: Link, name: &str) -> Table {
             (PACKET_TIME, _) => {
                 let bits = u128::from(link.mtu.0) * 8 * u128::from(SECOND);
                 let time = bits / u128::from(link.rate.0.max(1));
-                table.with(PACKET_TIME, Span((time as u64).max(1)))
+                table.with(PACKET_TIME, TimeSpan((time as u64).max(1)))
             }
             _ => table,
         };

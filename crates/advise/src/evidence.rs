@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use anabranch_report::statistics::{Summary, paired_difference};
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::records::{Results, RunRecord};
 
-use crate::executor::Executor;
+use crate::executor::TrialExecutor;
 use crate::grid::{self, OCTAVE};
 use crate::invalid_question::InvalidQuestion;
-use crate::question::Setting;
+use crate::question::TunedSetting;
 use crate::search::Search;
 use crate::spec::{self, DECISION, Evidence, FLOW, GOODPUT};
-use crate::trials::{Answer, Trials, judge};
+use crate::trials::{ShareVerdict, Trials, judge};
 use crate::warm_up::{self, WarmUp};
 use crate::{AdviseError, Question};
 
@@ -43,15 +43,15 @@ struct Surroundings {
 impl Surroundings {
     /// Settings that may replace the chosen one, in this order: more streams with the same buffer,
     /// then the same number of streams with larger buffers.
-    fn standing_in(&self, chosen: Setting) -> VecDeque<Setting> {
+    fn standing_in(&self, chosen: TunedSetting) -> VecDeque<TunedSetting> {
         let more = self
             .streams
             .iter()
             .filter(|&&streams| streams > chosen.streams);
-        let more = more.map(|&streams| Setting { streams, ..chosen });
+        let more = more.map(|&streams| TunedSetting { streams, ..chosen });
         let larger = self.buffers.iter().map(|&buffer| Some(buffer));
         let larger = larger.filter(|&buffer| buffer > chosen.buffer);
-        let larger = larger.map(|buffer| Setting { buffer, ..chosen });
+        let larger = larger.map(|buffer| TunedSetting { buffer, ..chosen });
         more.chain(larger).collect()
     }
 }
@@ -64,7 +64,7 @@ impl Evidence {
     /// this path.
     pub fn plan(question: &Question, search: &Search) -> Result<Self, AdviseError> {
         let Some(
-            chosen @ Setting {
+            chosen @ TunedSetting {
                 buffer: Some(buffer),
                 ..
             },
@@ -84,7 +84,7 @@ impl Evidence {
         let affordable = EVENTS.saturating_sub(search.events) / cost;
         let grid = question.buffers();
         let place = grid::place_of(&grid, buffer);
-        let half = place.checked_sub(OCTAVE).map(|place| Setting {
+        let half = place.checked_sub(OCTAVE).map(|place| TunedSetting {
             buffer: Some(grid[place]),
             ..chosen
         });
@@ -136,11 +136,11 @@ impl Evidence {
 
     /// Adds half of the buffer of a setting to the surroundings, unless it is run already, to show
     /// that it does not suffice. Omitted if the half is too small for any association.
-    pub fn add_half(&mut self, question: &Question, setting: Setting) {
+    pub fn add_half(&mut self, question: &Question, setting: TunedSetting) {
         let least = question.buffers().first().copied();
         let half = setting.buffer.map(|buffer| buffer / 2);
         let half = half.filter(|half| Some(*half) >= least);
-        let run = |other: &Setting| other.streams == setting.streams && other.buffer == half;
+        let run = |other: &TunedSetting| other.streams == setting.streams && other.buffer == half;
         if self.deciding.iter().any(run) || !self.streams.contains(&setting.streams) {
             return;
         }
@@ -154,7 +154,7 @@ impl Evidence {
 /// of its cost.
 fn surroundings_of(
     question: &Question,
-    chosen: Setting,
+    chosen: TunedSetting,
     grid: &[u64],
     place: usize,
 ) -> [Surroundings; 4] {
@@ -196,7 +196,7 @@ fn needed(margin: &Summary) -> u32 {
 
 /// The factor that limits the goodput of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum LimitingFactor {
     /// The link is fully used.
     Link,
     /// A larger buffer increases goodput.
@@ -210,7 +210,7 @@ pub enum Limit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestedSetting {
     /// The setting.
-    pub setting: Setting,
+    pub setting: TunedSetting,
     /// Whether it is a deciding setting, which has more runs than others.
     pub decides: bool,
     /// Goodput, bit/s.
@@ -218,9 +218,9 @@ pub struct TestedSetting {
     /// Goodput of each replication relative to that of the best candidate with an unlimited buffer.
     pub share: Summary,
     /// Whether the setting reaches the requested share, with 95 % confidence.
-    pub answer: Answer,
+    pub answer: ShareVerdict,
     /// Factor that limits the goodput.
-    pub limit: Limit,
+    pub limit: LimitingFactor,
     /// Utilization of the link by all bytes on the wire, percent.
     pub utilization: f64,
     /// Mean congestion window, in full chunks.
@@ -290,7 +290,7 @@ impl Advice {
         question: &Question,
         evidence: &Evidence,
         results: &Results,
-    ) -> Option<Setting> {
+    ) -> Option<TunedSetting> {
         let tried: Vec<TestedSetting> = deciding(question, evidence, results).collect();
         Some(tried[confirmed(&tried, evidence.chosen)?].setting)
     }
@@ -307,7 +307,7 @@ impl Advice {
             let experiment = spec::experiment_of(streams);
             let unlimited = Point::of(question, results, &experiment, spec::NO_LIMIT);
             for buffer in evidence.buffers.iter().copied().map(Some).chain([None]) {
-                let setting = Setting {
+                let setting = TunedSetting {
                     streams,
                     buffer,
                     ..evidence.chosen
@@ -379,7 +379,7 @@ const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 pub fn full_size(
     question: &Question,
     tried: &TestedSetting,
-    executor: Executor<'_>,
+    executor: TrialExecutor<'_>,
 ) -> Result<Option<FullSize>, AdviseError> {
     if question.scale == 1 {
         return Ok(None);
@@ -400,7 +400,7 @@ pub fn full_size(
     }
     // The remaining budget allows longer runs.
     let longer = (affordable / f64::from(FULL_SIZE_RUNS)).min(40.0);
-    let long = of(Span((least.0 as f64 * longer) as u64));
+    let long = of(TimeSpan((least.0 as f64 * longer) as u64));
     let mut trials = Trials::new(&long, u64::MAX, executor);
     trials.expect(FULL_SIZE_RUNS as usize);
     trials.ensure(&[setting], FULL_SIZE_RUNS)?;
@@ -435,13 +435,13 @@ fn deciding<'a>(
 /// The chosen setting if the evidence confirms it, and otherwise the first larger deciding setting
 /// that it confirms: with more streams, or else with a larger buffer. Smaller settings are not
 /// considered, because one of many insufficient settings may appear sufficient by chance.
-fn confirmed(tried: &[TestedSetting], chosen: Setting) -> Option<usize> {
+fn confirmed(tried: &[TestedSetting], chosen: TunedSetting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
         tried.decides
             && larger
             && tried.setting.streams >= chosen.streams
-            && tried.answer == Answer::Holds
+            && tried.answer == ShareVerdict::Holds
     });
     let first = candidates.min_by_key(|(_, tried)| (tried.setting.buffer, tried.setting.streams));
     first.map(|(place, _)| place)
@@ -513,7 +513,7 @@ impl<'a> Point<'a> {
 
     fn judged(
         &self,
-        setting: Setting,
+        setting: TunedSetting,
         decides: bool,
         reference: &Point<'_>,
     ) -> Option<TestedSetting> {
@@ -534,11 +534,11 @@ impl<'a> Point<'a> {
         let cost = (cost.mean / whole, cost.confidence().unwrap_or(0.0) / whole);
         let utilization = self.mean("link_utilization_wire");
         let limit = if cost.0 - cost.1 > COSTS {
-            Limit::Buffer
+            LimitingFactor::Buffer
         } else if utilization >= FULL {
-            Limit::Link
+            LimitingFactor::Link
         } else {
-            Limit::Congestion
+            LimitingFactor::Congestion
         };
         Some(TestedSetting {
             setting,

@@ -4,7 +4,7 @@ use anabranch_engine::runner::Runner;
 
 /// The runner, the number of threads, and the receiver of progress reports.
 #[derive(Clone, Copy)]
-pub struct Executor<'a> {
+pub struct TrialExecutor<'a> {
     /// Number of threads. Results do not depend on it.
     pub jobs: usize,
     /// Runner that executes a run.

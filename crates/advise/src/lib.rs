@@ -40,10 +40,10 @@ use anabranch_report::OutputError;
 use anabranch_scenario::diagnostic::SpecError;
 
 pub use evidence::Advice;
-pub use executor::{AdviceProgress, Executor, NoProgress};
+pub use executor::{AdviceProgress, NoProgress, TrialExecutor};
 pub use invalid_question::InvalidQuestion;
-pub use outcome::{Outcome, SenderAnswer, advise};
-pub use question::{Control, Question, Setting};
+pub use outcome::{AdviceReport, SenderAnswer, advise};
+pub use question::{CandidateSender, Question, TunedSetting};
 pub use ranking::{Ranking, ranking};
 pub use satellites::Satellites;
 pub use search::Search;
@@ -54,7 +54,7 @@ pub use trials::Trials;
 ///
 /// # Errors
 /// [`AdviseError`].
-pub fn find(question: &Question, executor: Executor<'_>) -> Result<Search, AdviseError> {
+pub fn find(question: &Question, executor: TrialExecutor<'_>) -> Result<Search, AdviseError> {
     let mut trials = Trials::new(question, evidence::SEARCH_EVENTS, executor);
     search::search(question, &mut trials)
 }

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_lab::atomic_write::{self, Durability};
 use anabranch_lab::outputs::{WriteError, write};
 use anabranch_lab::plain;
-use anabranch_lab::run::{self, Progress};
+use anabranch_lab::run::{self, ProgressObserver};
 use anabranch_lab::store::{self, Store, StoreError};
 use anabranch_report::reference::Reference;
 use anabranch_report::{Introduction, Outputs};
@@ -18,7 +18,7 @@ use anabranch_scenario::document::Document;
 use anabranch_scenario::records::{Results, RunRecord};
 
 use crate::evidence::{Advice, EVENTS, full_size};
-use crate::executor::{AdviceProgress, Executor};
+use crate::executor::{AdviceProgress, TrialExecutor};
 use crate::question::Question;
 use crate::ranking::{Ranking, ranking};
 use crate::spec::{ABOUT, Evidence};
@@ -47,7 +47,7 @@ pub struct SenderAnswer {
 
 /// Complete result of a question.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct AdviceReport {
     /// The question.
     pub question: Question,
     /// Goodput of each candidate without limit.
@@ -68,8 +68,8 @@ pub struct Outcome {
 pub fn advise(
     question: Question,
     directory: Option<&Path>,
-    executor: Executor<'_>,
-) -> Result<Outcome, AdviseError> {
+    executor: TrialExecutor<'_>,
+) -> Result<AdviceReport, AdviseError> {
     let question = question.checked()?;
     let store = directory.map(made).transpose()?;
     executor.progress.stage("1 of 3: ranking the senders");
@@ -104,7 +104,7 @@ pub fn advise(
     if let Some(found) = &mut better {
         found.introduction = render::of_better(&found.advice);
     }
-    let outcome = Outcome {
+    let outcome = AdviceReport {
         question,
         ranking,
         first,
@@ -180,7 +180,7 @@ impl CandidateQuestion<'_> {
     fn answer(
         &self,
         directory: Option<&Path>,
-        executor: Executor<'_>,
+        executor: TrialExecutor<'_>,
     ) -> Result<SenderAnswer, AdviseError> {
         let control = &self.ranking.candidates[self.place].0;
         executor
@@ -228,14 +228,14 @@ impl CandidateQuestion<'_> {
 struct Runs<'a> {
     seed: u64,
     store: Option<Store>,
-    executor: Executor<'a>,
+    executor: TrialExecutor<'a>,
 }
 
 impl Runs<'_> {
     /// Runs a spec with the simulation engine, in a directory or in memory. In memory, runs whose
     /// records are `known` are not repeated.
     fn of(&self, spec: &Document, known: &[RunRecord]) -> Result<Results, AdviseError> {
-        let request = Request::default().with(|it| {
+        let request = PlanRequest::default().with(|it| {
             it.file = SPEC.to_owned();
             it.seed = self.seed;
         });
@@ -246,7 +246,7 @@ impl Runs<'_> {
         let directory = store.directory();
         let path = directory.join(SPEC);
         put(&path, &plan.request.text).map_err(|source| unwritten(path, source))?;
-        let Executor {
+        let TrialExecutor {
             jobs,
             runner,
             progress,
@@ -256,14 +256,14 @@ impl Runs<'_> {
     }
 
     fn in_memory(&self, plan: &Plan, known: &[RunRecord]) -> Result<Results, AdviseError> {
-        let Executor {
+        let TrialExecutor {
             jobs,
             runner,
             progress,
         } = self.executor;
-        let mut units = Unit::all(plan);
+        let mut units = PlannedRun::all(plan);
         units.retain(|unit| !known.iter().any(|record| is_of(record, unit)));
-        let seconds = |unit: &Unit<'_>| unit.point.duration().seconds();
+        let seconds = |unit: &PlannedRun<'_>| unit.point.duration().seconds();
         progress.expect(units.iter().map(seconds).sum());
         let heard = |record: &RunRecord| progress.did(record.simulated);
         let more = run::in_memory(&units, self.seed, runner, jobs, &heard).map_err(Box::new)?;
@@ -279,7 +279,7 @@ impl Runs<'_> {
 }
 
 /// Whether a record belongs to a unit.
-fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
+fn is_of(record: &RunRecord, unit: &PlannedRun<'_>) -> bool {
     record.experiment == unit.experiment.id
         && record.replication == unit.replication
         && record.point == unit.point()
@@ -288,7 +288,7 @@ fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
 /// Forwards progress reports of the simulation engine.
 struct ForwardedProgress<'a>(&'a dyn AdviceProgress);
 
-impl Progress for ForwardedProgress<'_> {
+impl ProgressObserver for ForwardedProgress<'_> {
     fn begin(&self, _: usize, _: usize, seconds: f64) {
         self.0.expect(seconds);
     }

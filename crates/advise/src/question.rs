@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use anabranch_congestion::{
-    Algorithm, Needs, Property, Protocol, bbr, binomial, cubic, registry, sctp_newreno, westwood,
+    Algorithm, Property, Protocol, Requirement, bbr, binomial, cubic, registry, sctp_newreno,
+    westwood,
 };
-use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
+use anabranch_scenario::quantity::{Capacity, Probability, Rate, Size, TimeSpan};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -17,7 +18,7 @@ use crate::{AdviseError, discipline, grid, recovery};
 
 /// A candidate sender: profile, congestion control and loss recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Control {
+pub struct CandidateSender {
     /// Name of the profile.
     pub profile: String,
     /// Name of the algorithm.
@@ -26,7 +27,7 @@ pub struct Control {
     pub recovery: String,
 }
 
-impl fmt::Display for Control {
+impl fmt::Display for CandidateSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.profile, self.congestion)?;
         match self.recovery.as_str() {
@@ -36,7 +37,7 @@ impl fmt::Display for Control {
     }
 }
 
-impl Control {
+impl CandidateSender {
     /// Whether this is the sender of stacks that follow the standard: the congestion control of the
     /// protocol itself (additive increase, halving after a loss), with the rules of an RFC. The
     /// registry lists it first.
@@ -61,7 +62,7 @@ impl Control {
 #[non_exhaustive]
 pub struct Question {
     /// Round-trip time of the empty path, without the transmission time of packets.
-    pub rtt: Span,
+    pub rtt: TimeSpan,
     /// Rate of the link in each direction.
     pub rate: Rate,
     /// Probability that a packet in the data direction is lost on the link.
@@ -73,7 +74,7 @@ pub struct Question {
     /// Message size; by default a message fills a packet.
     pub message: Option<Size>,
     /// Capacity of the queue of the link; by default one bandwidth-delay product in packets.
-    pub queue: Option<Amount>,
+    pub queue: Option<Capacity>,
     /// Discipline of the queue, one of [`discipline::names`].
     pub discipline: String,
     /// Set if the link is a satellite path; `rtt` is then the median of its round-trip time.
@@ -92,10 +93,10 @@ pub struct Question {
     pub left_out: Vec<String>,
     /// Measured duration of each run, after its warm-up. If omitted, [`crate::ranking()`] and
     /// [`crate::Ranking::question`] choose it.
-    pub duration: Option<Span>,
+    pub duration: Option<TimeSpan>,
     /// Minimum duration of the warm-up, which is not measured. The warm-up is never shorter than 20
     /// round trips plus one second.
-    pub begin: Span,
+    pub begin: TimeSpan,
     /// Factor by which the simulated path is smaller, see [`Question::scale_for`].
     pub scale: u32,
     /// Random seed.
@@ -124,17 +125,17 @@ const SCARCE: f64 = 0.002;
 
 /// Start and end of the measurement in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct RunTimes {
     /// End of the warm-up; measurements start at this time.
-    pub begin: Span,
+    pub begin: TimeSpan,
     /// End of the run and of the measurement.
-    pub end: Span,
+    pub end: TimeSpan,
 }
 
 /// Names of the congestion controls whose parameters are all derived from the path.
 fn algorithms() -> Vec<&'static str> {
     let all = registry::all(Protocol::Sctp).into_iter();
-    let alone = all.filter(|algorithm| algorithm.needs == Needs::Nothing);
+    let alone = all.filter(|algorithm| algorithm.needs == Requirement::Nothing);
     alone.map(|algorithm| algorithm.name).collect()
 }
 
@@ -161,11 +162,11 @@ fn keeps_its_shape(congestion: &str) -> bool {
 const MAX_PACKETS: f64 = 300_000.0;
 /// Minimum measured duration on a satellite path: four intervals of 15 s, because the route may
 /// change between intervals.
-const SATELLITES_MEASURED: Span = Span(60 * SECOND);
+const SATELLITES_MEASURED: TimeSpan = TimeSpan(60 * SECOND);
 
 /// A setting of a sender, among which the search chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Setting {
+pub struct TunedSetting {
     /// Index in [`Question::controls`].
     pub control: usize,
     /// Number of streams.
@@ -176,7 +177,7 @@ pub struct Setting {
 
 impl Question {
     /// Creates a question about a path; all other fields have their defaults.
-    pub fn new(rtt: Span, rate: Rate, loss: Probability) -> Self {
+    pub fn new(rtt: TimeSpan, rate: Rate, loss: Probability) -> Self {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         Self {
             rtt,
@@ -194,7 +195,7 @@ impl Question {
             recovery: Vec::new(),
             left_out: Vec::new(),
             duration: None,
-            begin: Span(0),
+            begin: TimeSpan(0),
             scale: 1,
             seed: 1,
         }
@@ -337,11 +338,11 @@ impl Question {
 
     /// Candidates in order of preference: all algorithms of the first profile, then those of the
     /// next.
-    pub fn controls(&self) -> Vec<Control> {
+    pub fn controls(&self) -> Vec<CandidateSender> {
         let mut controls = Vec::new();
         for profile in &self.profiles {
             for congestion in &self.congestion {
-                let control = |recovery: String| Control {
+                let control = |recovery: String| CandidateSender {
                     profile: profile.clone(),
                     congestion: congestion.clone(),
                     recovery,
@@ -376,14 +377,14 @@ impl Question {
 
     /// Time until link and queue are full, if the window starts at zero and grows by one packet per
     /// round trip.
-    pub fn filling(&self) -> Span {
+    pub fn filling(&self) -> TimeSpan {
         let bytes = self.bandwidth_delay() + self.queue().bytes(self.mtu.0);
-        Span((bytes / self.mtu.0).saturating_mul(self.rtt.0))
+        TimeSpan((bytes / self.mtu.0).saturating_mul(self.rtt.0))
     }
 
     /// The link properties for queue disciplines.
-    pub fn link(&self) -> discipline::Link {
-        discipline::Link {
+    pub fn link(&self) -> discipline::LinkProperties {
+        discipline::LinkProperties {
             rate: self.rate,
             mtu: self.mtu,
             queue: self.queue(),
@@ -391,9 +392,9 @@ impl Question {
     }
 
     /// Capacity of the queue of the link.
-    pub fn queue(&self) -> Amount {
+    pub fn queue(&self) -> Capacity {
         self.queue.unwrap_or_else(|| {
-            Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(MIN_QUEUE))
+            Capacity::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(MIN_QUEUE))
         })
     }
 
@@ -423,7 +424,7 @@ impl Question {
 
     /// Scale at which a candidate is simulated: that of the question, or 1 if the candidate cannot
     /// be scaled.
-    pub fn scale_of(&self, control: &Control) -> u32 {
+    pub fn scale_of(&self, control: &CandidateSender) -> u32 {
         match control.keeps_its_shape() {
             true => self.scale,
             false => 1,
@@ -431,7 +432,7 @@ impl Question {
     }
 
     /// Scale for a single candidate whose window is about `window` packets.
-    pub fn scale_alone(&self, control: &Control, window: f64) -> u32 {
+    pub fn scale_alone(&self, control: &CandidateSender, window: f64) -> u32 {
         match control.keeps_its_shape() {
             true => self.scale_for(window),
             false => 1,
@@ -454,11 +455,13 @@ impl Question {
     }
 
     /// Queue of the simulated path.
-    pub fn simulated_queue(&self) -> Amount {
+    pub fn simulated_queue(&self) -> Capacity {
         match self.queue() {
-            Amount::Packets(packets) => Amount::Packets((packets / u64::from(self.scale)).max(1)),
+            Capacity::Packets(packets) => {
+                Capacity::Packets((packets / u64::from(self.scale)).max(1))
+            }
             other => {
-                Amount::Bytes((other.bytes(self.mtu.0) / u64::from(self.scale)).max(self.mtu.0))
+                Capacity::Bytes((other.bytes(self.mtu.0) / u64::from(self.scale)).max(self.mtu.0))
             }
         }
     }
@@ -488,31 +491,31 @@ impl Question {
 
     /// Minimum measured duration of a run: 50 round trips, between 1 s and 5 s. On a satellite
     /// path, one minute.
-    pub fn least_measured(&self) -> Span {
+    pub fn least_measured(&self) -> TimeSpan {
         match self.satellites {
             Some(_) => SATELLITES_MEASURED,
-            None => Span((50 * self.rtt.0).clamp(SECOND, 5 * SECOND)),
+            None => TimeSpan((50 * self.rtt.0).clamp(SECOND, 5 * SECOND)),
         }
     }
 
     /// Maximum measured duration of a run without losses: 400 round trips, between 20 s and 400 s.
-    pub fn most_measured(&self) -> Span {
-        let most = Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND));
+    pub fn most_measured(&self) -> TimeSpan {
+        let most = TimeSpan((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND));
         most.max(self.least_measured())
     }
 
     /// Start and end of the measurement. The warm-up lasts 20 round trips plus one second, for the
     /// handshake and the first slow start, or longer if [`Question::begin`] requires it.
-    pub fn timing(&self) -> Timing {
+    pub fn timing(&self) -> RunTimes {
         self.timing_of(self.duration.unwrap_or(self.most_measured()))
     }
 
-    fn timing_of(&self, measured: Span) -> Timing {
+    fn timing_of(&self, measured: TimeSpan) -> RunTimes {
         let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
         let begin = whole((SECOND + 20 * self.rtt.0).max(self.begin.0));
-        Timing {
-            begin: Span(begin),
-            end: Span(begin + whole(measured.0)),
+        RunTimes {
+            begin: TimeSpan(begin),
+            end: TimeSpan(begin + whole(measured.0)),
         }
     }
 }

@@ -2,12 +2,12 @@
 //! which candidates settings are searched, and at which scale.
 
 use anabranch_report::statistics::Summary;
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::AdviseError;
-use crate::executor::Executor;
-use crate::question::{Control, Question, Setting};
+use crate::executor::TrialExecutor;
+use crate::question::{CandidateSender, Question, TunedSetting};
 use crate::trials::{self, Trials};
 use crate::warm_up::{WarmUp, find_warm_up};
 
@@ -27,7 +27,7 @@ const TIE: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// Candidates with their goodput in bit/s, in the order of [`Question::controls`].
-    pub candidates: Vec<(Control, Summary)>,
+    pub candidates: Vec<(CandidateSender, Summary)>,
     /// Index of the best candidate, if it is significantly better than the first, by more than one
     /// percent.
     pub better: Option<usize>,
@@ -46,15 +46,15 @@ pub struct Ranking {
 ///
 /// # Errors
 /// [`AdviseError`].
-pub fn ranking(question: &Question, executor: Executor<'_>) -> Result<Ranking, AdviseError> {
+pub fn ranking(question: &Question, executor: TrialExecutor<'_>) -> Result<Ranking, AdviseError> {
     let pipe = 2.0 * question.bandwidth_delay() as f64 / question.mtu.0 as f64;
     let mut question = Question {
         scale: question.scale_for(pipe),
         ..question.clone()
     };
     let controls = question.controls();
-    let unlimited: Vec<Setting> = (0..controls.len())
-        .map(|control| Setting {
+    let unlimited: Vec<TunedSetting> = (0..controls.len())
+        .map(|control| TunedSetting {
             control,
             streams: question.streams[0],
             buffer: None,
@@ -69,7 +69,7 @@ pub fn ranking(question: &Question, executor: Executor<'_>) -> Result<Ranking, A
     let goodputs = |place: usize| trials.goodputs(unlimited[place]);
     let surely_better = |place: &usize| {
         let margin = trials::margin(goodputs(*place), 1.0 + TIE, goodputs(0));
-        margin.is_some_and(|margin| trials::judge(&margin) == trials::Answer::Holds)
+        margin.is_some_and(|margin| trials::judge(&margin) == trials::ShareVerdict::Holds)
     };
     let mean = |place: usize| Summary::of(goodputs(place)).map_or(0.0, |summary| summary.mean);
     let better = (1..controls.len())
@@ -96,9 +96,9 @@ pub fn ranking(question: &Question, executor: Executor<'_>) -> Result<Ranking, A
 /// Measured duration of the runs for the ranking, which a short run of each candidate determines.
 fn brief(
     question: &Question,
-    settings: &[Setting],
-    executor: Executor<'_>,
-) -> Result<Span, AdviseError> {
+    settings: &[TunedSetting],
+    executor: TrialExecutor<'_>,
+) -> Result<TimeSpan, AdviseError> {
     let (least, most) = (question.least_measured(), question.most_measured());
     let short = Question {
         duration: Some(least),
@@ -109,12 +109,12 @@ fn brief(
     trials.ensure(settings, 1)?;
     let second = trials.dearest() as f64 / short.timing().end.seconds();
     let measured = (EVENTS_OF_A_RUN[0] / second.max(1.0) * SECOND as f64) as u64;
-    Ok(Span(measured).clamp(least, most))
+    Ok(TimeSpan(measured).clamp(least, most))
 }
 
 /// Runs the candidates until the best one is clearly better than those close to it, or until the
 /// difference no longer matters.
-fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError> {
+fn rank(trials: &mut Trials<'_>, settings: &[TunedSetting]) -> Result<(), AdviseError> {
     let mut near = settings.to_vec();
     let certain = trials.certain().then_some(2);
     for replications in certain.into_iter().chain(ROUNDS) {
@@ -122,8 +122,9 @@ fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError
         let mut wanted = near.clone();
         wanted.push(settings[0]);
         trials.ensure(&wanted, replications)?;
-        let sum =
-            |trials: &Trials<'_>, setting: &Setting| trials.goodputs(*setting).iter().sum::<f64>();
+        let sum = |trials: &Trials<'_>, setting: &TunedSetting| {
+            trials.goodputs(*setting).iter().sum::<f64>()
+        };
         let Some(best) = near
             .iter()
             .copied()
@@ -163,7 +164,7 @@ impl Ranking {
         &self,
         question: &Question,
         place: usize,
-        executor: Executor<'_>,
+        executor: TrialExecutor<'_>,
     ) -> Result<(Question, Option<WarmUp>), AdviseError> {
         let (control, goodput) = &self.candidates[place];
         let window = 2.0 * goodput.mean / 8.0 * question.rtt.seconds() / question.mtu.0 as f64;
@@ -202,7 +203,7 @@ impl Ranking {
 
     /// Measured duration of a run of a candidate: the time for [`EVENTS_OF_A_RUN`] events, or
     /// longer if that contains too few losses.
-    fn measured(&self, own: &Question, place: usize) -> Span {
+    fn measured(&self, own: &Question, place: usize) -> TimeSpan {
         let second = self.second(own, place);
         let goodput = self.candidates[place].1.mean / f64::from(own.scale);
         let packets = goodput / 8.0 / own.message().min(own.mtu.0) as f64;
@@ -215,10 +216,10 @@ impl Ranking {
         let wanted = of_losses.max(usual).min(most.max(usual)).min(3600.0);
         let ceiling = match own.loss.0 {
             0.0 => own.most_measured(),
-            _ => Span(3600 * SECOND),
+            _ => TimeSpan(3600 * SECOND),
         };
         let whole = (wanted * 10.0).ceil() as u64 * 100 * MILLISECOND;
-        Span(whole).clamp(own.least_measured(), ceiling)
+        TimeSpan(whole).clamp(own.least_measured(), ceiling)
     }
 }
 

@@ -5,13 +5,13 @@ use anabranch_report::{Introduction, table};
 use anabranch_settings::counted;
 
 use crate::discipline::DROP_TAIL;
-use crate::evidence::{Advice, Drift, Limit, TestedSetting};
-use crate::question::{Control, Question};
+use crate::evidence::{Advice, Drift, LimitingFactor, TestedSetting};
+use crate::question::{CandidateSender, Question};
 use crate::ranking::Ranking;
 use crate::recovery;
 use crate::spec::{percent, x_of};
 use crate::stack_settings;
-use crate::trials::Answer;
+use crate::trials::ShareVerdict;
 
 mod layout;
 
@@ -137,7 +137,7 @@ fn path(question: &Question) -> String {
     )
 }
 
-fn control(advice: &Advice) -> Control {
+fn control(advice: &Advice) -> CandidateSender {
     advice.question.controls().swap_remove(0)
 }
 
@@ -167,7 +167,7 @@ fn recommendation(advice: &Advice, better: bool) -> Introduction {
 fn advised_items(
     advice: &Advice,
     advised: &TestedSetting,
-    control: &Control,
+    control: &CandidateSender,
 ) -> Vec<(String, Vec<String>)> {
     let setting = advised.setting;
     let carried = vec![
@@ -189,9 +189,9 @@ fn advised_items(
     ];
     if let Some(half) = advice.half() {
         let enough = match half.answer {
-            Answer::Fails => "not enough",
-            Answer::Open => "perhaps enough",
-            Answer::Holds => "enough here, and not in the search",
+            ShareVerdict::Fails => "not enough",
+            ShareVerdict::Open => "perhaps enough",
+            ShareVerdict::Holds => "enough here, and not in the search",
         };
         let half = format!("{} of no limit: {enough}", share(&half.share));
         items.push(("half of it", vec![half]));
@@ -297,13 +297,13 @@ fn limit(tried: &TestedSetting) -> Vec<String> {
     let buffer =
         format!("a buffer without limit would change the goodput by {cost:+.1} ± {half:.1} %");
     match tried.limit {
-        Limit::Link => vec![format!("the link: {used}")],
-        Limit::Buffer => vec![
+        LimitingFactor::Link => vec![format!("the link: {used}")],
+        LimitingFactor::Buffer => vec![
             "the buffer, within the share asked for".to_owned(),
             used,
             buffer,
         ],
-        Limit::Congestion => {
+        LimitingFactor::Congestion => {
             let window = format!(
                 "congestion control: its window is {:.1} packets on average",
                 tried.mean_cwnd
@@ -348,14 +348,14 @@ fn tried(advice: &Advice) -> String {
                 .map(|(place, tried)| {
                     let mark = match (advice.advised == Some(place), tried.answer) {
                         (true, _) => '*',
-                        (false, Answer::Holds) => '+',
-                        (false, Answer::Open) => '?',
-                        (false, Answer::Fails) => ' ',
+                        (false, ShareVerdict::Holds) => '+',
+                        (false, ShareVerdict::Open) => '?',
+                        (false, ShareVerdict::Fails) => ' ',
                     };
                     let limit = match tried.limit {
-                        Limit::Link => 'l',
-                        Limit::Buffer => 'b',
-                        Limit::Congestion => 'c',
+                        LimitingFactor::Link => 'l',
+                        LimitingFactor::Buffer => 'b',
+                        LimitingFactor::Congestion => 'c',
                     };
                     format!("{} {limit}{mark}", with_interval(&tried.goodput, divisor))
                 }),

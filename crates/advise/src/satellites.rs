@@ -1,8 +1,8 @@
 //! Satellite paths of questions.
 
 use anabranch_orbit::{Constellation, Place, SHELLS, follow, shell};
-use anabranch_scenario::document::Table;
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::document::SpecTable;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_transport::time::{SECOND, seconds};
 
 use crate::invalid_question::InvalidQuestion;
@@ -23,7 +23,7 @@ pub struct Satellites {
     /// Name of the shell.
     pub shell: String,
     /// Duration of the outage after each route change.
-    pub handover: Span,
+    pub handover: TimeSpan,
 }
 
 impl Satellites {
@@ -33,7 +33,7 @@ impl Satellites {
             from: from.to_owned(),
             to: to.to_owned(),
             shell: SHELL.to_owned(),
-            handover: Span(0),
+            handover: TimeSpan(0),
         }
     }
 
@@ -41,7 +41,7 @@ impl Satellites {
     ///
     /// # Errors
     /// The shell or a location does not exist, the outages overlap, or there is no path.
-    pub fn rtt(&self) -> Result<Span, InvalidQuestion> {
+    pub fn rtt(&self) -> Result<TimeSpan, InvalidQuestion> {
         let names: Vec<&str> = SHELLS.iter().map(|shell| shell.name).collect();
         let known = shell(&self.shell);
         let known = known.ok_or_else(|| InvalidQuestion::unknown("shell", &self.shell, &names))?;
@@ -69,12 +69,12 @@ impl Satellites {
             );
             return Err(InvalidQuestion::whole(&message));
         };
-        Ok(Span((2.0 * median * SECOND as f64) as u64))
+        Ok(TimeSpan((2.0 * median * SECOND as f64) as u64))
     }
 
     /// The path as the delay of a link, for a spec.
-    pub fn delay(&self) -> Table {
-        Table::new()
+    pub fn delay(&self) -> SpecTable {
+        SpecTable::new()
             .with("kind", "satellites")
             .with("shell", &self.shell)
             .with("from", &self.from)

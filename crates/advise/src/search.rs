@@ -4,8 +4,8 @@ use anabranch_report::statistics::Summary;
 
 use crate::AdviseError;
 use crate::grid::{self, OCTAVE};
-use crate::question::{Question, Setting};
-use crate::trials::{self, Answer, Trials};
+use crate::question::{Question, TunedSetting};
+use crate::trials::{self, ShareVerdict, Trials};
 
 /// Result of the search. Its numbers are computed from the runs of the search; the evidence
 /// confirms or corrects them.
@@ -15,7 +15,7 @@ pub struct Search {
     pub unlimited: Summary,
     /// The smallest buffer and, for this buffer, the fewest streams that reach the requested share
     /// of that goodput.
-    pub chosen: Option<Setting>,
+    pub chosen: Option<TunedSetting>,
     /// Goodput of `chosen` minus the requested goodput, bit/s.
     pub margin: Option<Summary>,
     /// Number of runs.
@@ -37,7 +37,7 @@ const FIRST: u32 = 4;
 /// # Errors
 /// A spec is rejected, or a run fails.
 pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, AdviseError> {
-    let reference = Setting {
+    let reference = TunedSetting {
         control: 0,
         streams: question.streams[0],
         buffer: None,
@@ -84,25 +84,30 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
 struct Halving<'a, 'b> {
     share: f64,
     grid: Vec<u64>,
-    reference: Setting,
+    reference: TunedSetting,
     trials: &'a mut Trials<'b>,
 }
 
 impl Halving<'_, '_> {
-    fn setting(&self, streams: u16, place: usize) -> Setting {
-        Setting {
+    fn setting(&self, streams: u16, place: usize) -> TunedSetting {
+        TunedSetting {
             streams,
             buffer: Some(self.grid[place]),
             ..self.reference
         }
     }
 
-    fn test(&mut self, streams: u16, place: usize) -> Result<Answer, AdviseError> {
+    fn test(&mut self, streams: u16, place: usize) -> Result<ShareVerdict, AdviseError> {
         self.test_by(streams, place, trials::MAX_RUNS)
     }
 
     /// Tests a setting with at most `most` runs.
-    fn test_by(&mut self, streams: u16, place: usize, most: u32) -> Result<Answer, AdviseError> {
+    fn test_by(
+        &mut self,
+        streams: u16,
+        place: usize,
+        most: u32,
+    ) -> Result<ShareVerdict, AdviseError> {
         let setting = self.setting(streams, place);
         self.trials.test(setting, self.share, self.reference, most)
     }
@@ -120,10 +125,10 @@ impl Halving<'_, '_> {
 
     /// The setting with the fewest streams that is sufficient with a buffer that suffices for the
     /// most streams.
-    fn fewest(&mut self, rising: &[u16], place: usize) -> Result<Setting, AdviseError> {
+    fn fewest(&mut self, rising: &[u16], place: usize) -> Result<TunedSetting, AdviseError> {
         let (most, fewer) = rising.split_last().unwrap_or((&1, &[]));
         for &streams in fewer {
-            if self.test(streams, place)? == Answer::Holds {
+            if self.test(streams, place)? == ShareVerdict::Holds {
                 return Ok(self.setting(streams, place));
             }
         }
@@ -141,7 +146,7 @@ impl Halving<'_, '_> {
         let mut holding = guess.min(last);
         // While searching upwards, a comparison that is not decided quickly is left undecided,
         // because the result an octave above may be clear.
-        while self.test_by(streams, holding, trials::MAX_RUNS_IF_OPTIONAL)? != Answer::Holds {
+        while self.test_by(streams, holding, trials::MAX_RUNS_IF_OPTIONAL)? != ShareVerdict::Holds {
             if holding == last {
                 return Ok(None);
             }
@@ -151,9 +156,9 @@ impl Halving<'_, '_> {
         while place > 0 {
             place = place.saturating_sub(OCTAVE);
             match self.test(streams, place)? {
-                Answer::Holds => holding = place,
-                Answer::Open => {}
-                Answer::Fails => {
+                ShareVerdict::Holds => holding = place,
+                ShareVerdict::Open => {}
+                ShareVerdict::Fails => {
                     low = place + 1;
                     break;
                 }
@@ -162,8 +167,8 @@ impl Halving<'_, '_> {
         while low < holding {
             let middle = low + (holding - low) / 2;
             match self.test(streams, middle)? {
-                Answer::Holds => holding = middle,
-                Answer::Open | Answer::Fails => low = middle + 1,
+                ShareVerdict::Holds => holding = middle,
+                ShareVerdict::Open | ShareVerdict::Fails => low = middle + 1,
             }
         }
         Ok(Some(holding))

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 
-use anabranch_scenario::document::{Document, Table};
-use anabranch_scenario::quantity::{Size, Span};
+use anabranch_scenario::document::{Document, SpecTable};
+use anabranch_scenario::quantity::{Size, TimeSpan};
 use anabranch_settings::counted;
 use anabranch_transport::time::SECOND;
 
 use crate::discipline::{self, DROP_TAIL};
 use crate::grid::readable;
-use crate::question::{Control, Question, Setting};
+use crate::question::{CandidateSender, Question, TunedSetting};
 use crate::recovery;
 
 /// Name of the flow whose goodput is measured.
@@ -30,13 +30,13 @@ pub const ABOUT: &str = "The evidence of `anabranch advise";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// The setting that the search has chosen.
-    pub chosen: Setting,
+    pub chosen: TunedSetting,
     /// Deciding settings: the chosen one, then the replacements that were added, in their order,
     /// then half of the chosen buffer.
-    pub deciding: Vec<Setting>,
+    pub deciding: Vec<TunedSetting>,
     /// Further replacements if no setting is confirmed, in order; [`Evidence::fall_back`] adds them
     /// one by one.
-    pub waiting: VecDeque<Setting>,
+    pub waiting: VecDeque<TunedSetting>,
     /// Number of runs of each deciding setting, and of the reference.
     pub replications: u32,
     /// Surrounding buffers in ascending order, bytes.
@@ -60,7 +60,7 @@ pub fn x_of(buffer: Option<u64>) -> String {
 }
 
 /// Text for a deciding setting on the x axis.
-pub fn x_of_setting(setting: Setting) -> String {
+pub fn x_of_setting(setting: TunedSetting) -> String {
     format!(
         "{}, {}",
         x_of(setting.buffer),
@@ -69,11 +69,11 @@ pub fn x_of_setting(setting: Setting) -> String {
 }
 
 /// Spec for runs of settings. Each setting is a point of one experiment, in order.
-pub fn trials(question: &Question, settings: &[Setting]) -> Document {
+pub fn trials(question: &Question, settings: &[TunedSetting]) -> Document {
     let controls = question.controls();
-    let point = |(x, setting): (usize, &Setting)| {
+    let point = |(x, setting): (usize, &TunedSetting)| {
         let control = &controls[setting.control];
-        Table::new()
+        SpecTable::new()
             .with("x", x)
             .with("profile", &control.profile)
             .with("congestion", &control.congestion)
@@ -82,14 +82,14 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
             .with("streams", setting.streams)
             .with("buffer", question.simulated_buffer(setting.buffer))
     };
-    let points: Vec<Table> = settings.iter().enumerate().map(point).collect();
+    let points: Vec<SpecTable> = settings.iter().enumerate().map(point).collect();
     let search = experiment("search").with("sweep", [sweep("setting", points)]);
     let document = Document::new("search");
     world(document, question, &controls[0], question.streams[0], None).push("experiment", search)
 }
 
 /// Value of the setting `pacing` for a sender.
-fn pacing(control: &Control) -> String {
+fn pacing(control: &CandidateSender) -> String {
     let factor = recovery::by_name(&control.recovery).pacing;
     factor.map_or("off".to_owned(), |factor| factor.to_string())
 }
@@ -101,56 +101,59 @@ pub fn goodput_in(part: &str) -> String {
 
 /// Like [`trials`], for a single setting and with the goodput of each of `parts` equal parts of the
 /// measured time.
-pub fn parts(question: &Question, setting: Setting, parts: u64) -> Document {
+pub fn parts(question: &Question, setting: TunedSetting, parts: u64) -> Document {
     let timing = question.timing();
     let length = (timing.end.0 - timing.begin.0) / parts;
-    let of_part = |windows: Table, part: u64| {
+    let of_part = |windows: SpecTable, part: u64| {
         let begin = timing.begin.0 + part * length;
-        windows.with(&part.to_string(), [Span(begin), Span(begin + length)])
+        windows.with(
+            &part.to_string(),
+            [TimeSpan(begin), TimeSpan(begin + length)],
+        )
     };
-    let windows = (0..parts).fold(Table::new(), of_part);
+    let windows = (0..parts).fold(SpecTable::new(), of_part);
     trials(question, &[setting]).push("measure", goodput().with("windows", windows))
 }
 
-fn goodput() -> Table {
-    Table::new().with("metric", GOODPUT).with("flow", FLOW)
+fn goodput() -> SpecTable {
+    SpecTable::new().with("metric", GOODPUT).with("flow", FLOW)
 }
 
 /// Names of the two halves of the measured time.
 pub const HALVES: [&str; 2] = ["first_half", "second_half"];
 
-fn halves(question: &Question) -> Table {
+fn halves(question: &Question) -> SpecTable {
     let timing = question.timing();
-    let middle = Span(timing.begin.0.midpoint(timing.end.0));
+    let middle = TimeSpan(timing.begin.0.midpoint(timing.end.0));
     let [first, second] = HALVES;
-    let windows = Table::new()
+    let windows = SpecTable::new()
         .with(first, [timing.begin, middle])
         .with(second, [middle, timing.end]);
     goodput().with("windows", windows)
 }
 
 /// An experiment whose points all have the same losses.
-fn experiment(id: &str) -> Table {
-    Table::new()
+fn experiment(id: &str) -> SpecTable {
+    SpecTable::new()
         .with("id", id)
         .with("common_random_numbers", true)
 }
 
-fn sweep(name: &str, points: Vec<Table>) -> Table {
-    Table::new().with("name", name).with("points", points)
+fn sweep(name: &str, points: Vec<SpecTable>) -> SpecTable {
+    SpecTable::new().with("name", name).with("points", points)
 }
 
 /// Parameters, world and measures, which search and evidence have in common.
 fn world(
     document: Document,
     question: &Question,
-    control: &Control,
+    control: &CandidateSender,
     streams: u16,
     buffer: Option<u64>,
 ) -> Document {
     let timing = question.timing();
     // Losses occur only in the data direction; the delay is that of one direction.
-    let parameters = Table::new()
+    let parameters = SpecTable::new()
         .with("rate", question.simulated_rate())
         .with("loss", question.simulated_loss())
         .with("mtu", question.mtu)
@@ -162,28 +165,28 @@ fn world(
         .with("streams", streams)
         .with("buffer", question.simulated_buffer(buffer));
     let parameters = match &question.satellites {
-        None => parameters.with("delay", Span(question.rtt.0 / 2)),
+        None => parameters.with("delay", TimeSpan(question.rtt.0 / 2)),
         Some(satellites) => parameters.with("delay", satellites.delay()),
     };
     let parameters = match question.discipline.as_str() {
         DROP_TAIL => parameters.with("queue", question.simulated_queue()),
         other => parameters.with("queue", discipline::table(question.link(), other)),
     };
-    let loss = Table::new()
+    let loss = SpecTable::new()
         .with("model", "bernoulli")
         .with("probability", "$loss")
         .with("position", "after-queue");
-    let link = Table::new()
+    let link = SpecTable::new()
         .with("name", "path")
         .with("between", ["sender", "receiver"])
         .with("rate", "$rate")
         .with("delay", "$delay")
         .with("queue", "$queue")
-        .with("loss", Table::new().with("forward", loss));
-    let workload = Table::new()
+        .with("loss", SpecTable::new().with("forward", loss));
+    let workload = SpecTable::new()
         .with("kind", "bulk")
         .with("message", "$message");
-    let transport = Table::new()
+    let transport = SpecTable::new()
         .with("protocol", "sctp")
         .with("profile", "$profile")
         .with("congestion", "$congestion")
@@ -193,14 +196,14 @@ fn world(
         .with("mtu", "$mtu")
         .with("streams", "$streams")
         .with("receive_buffer", "$buffer");
-    let flow = Table::new()
+    let flow = SpecTable::new()
         .with("name", FLOW)
         .with("from", "sender")
         .with("to", "receiver")
         .with("workload", workload)
         .with("transport", transport);
-    let named = |name: &str| Table::new().with("name", name);
-    let measure = |metric: &str| Table::new().with("metric", metric);
+    let named = |name: &str| SpecTable::new().with("name", name);
+    let measure = |metric: &str| SpecTable::new().with("metric", metric);
     // The measurement window starts after the warm-up.
     let window = [timing.begin, timing.end];
     let of_flow = |metric: &str| measure(metric).with("flow", FLOW);
@@ -210,7 +213,7 @@ fn world(
         .with("window", window);
     document
         .table("parameters", parameters)
-        .table("world", Table::new().with("duration", timing.end))
+        .table("world", SpecTable::new().with("duration", timing.end))
         .push("node", named("sender"))
         .push("node", named("receiver"))
         .push("link", link)
@@ -226,8 +229,8 @@ struct Wanted<'a> {
     question: &'a Question,
     evidence: &'a Evidence,
     /// The setting that the figures and the recorded run show.
-    shown: Setting,
-    control: Control,
+    shown: TunedSetting,
+    control: CandidateSender,
 }
 
 impl Evidence {
@@ -238,7 +241,7 @@ impl Evidence {
 
     /// The whole spec, including the surroundings of `shown`: the recommended setting, or the
     /// chosen one if no setting is recommended.
-    pub fn whole(&self, question: &Question, shown: Setting) -> Document {
+    pub fn whole(&self, question: &Question, shown: TunedSetting) -> Document {
         self.spec(question, shown, |document, wanted| {
             let streams = self.streams.iter();
             let document = streams.fold(document, |document, &streams| {
@@ -251,7 +254,7 @@ impl Evidence {
     fn spec(
         &self,
         question: &Question,
-        shown: Setting,
+        shown: TunedSetting,
         rest: impl FnOnce(Document, &Wanted<'_>) -> Document,
     ) -> Document {
         let wanted = Wanted {
@@ -260,7 +263,7 @@ impl Evidence {
             shown,
             control: question.controls().swap_remove(shown.control),
         };
-        let Setting {
+        let TunedSetting {
             streams, buffer, ..
         } = shown;
         let document = world(head(&wanted), question, &wanted.control, streams, buffer)
@@ -281,7 +284,7 @@ fn head(wanted: &Wanted<'_>) -> Document {
     let (loss, share) = (percent(loss.0), percent(*share));
     let timing = wanted.question.timing();
     let assumption =
-        |about: &str, text: String| Table::new().with("about", about).with("text", text);
+        |about: &str, text: String| SpecTable::new().with("about", about).with("text", text);
     let path = format!(
         "One link with a {} queue of {} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link.",
         wanted.question.discipline,
@@ -333,13 +336,13 @@ pub fn percent(share: f64) -> String {
 
 fn decision(document: Document, wanted: &Wanted<'_>) -> Document {
     let question = wanted.question;
-    let point = |x: String, setting: Setting| {
-        Table::new()
+    let point = |x: String, setting: TunedSetting| {
+        SpecTable::new()
             .with("x", x)
             .with("streams", setting.streams)
             .with("buffer", question.simulated_buffer(setting.buffer))
     };
-    let unlimited = Setting {
+    let unlimited = TunedSetting {
         streams: question.streams[0],
         buffer: None,
         ..wanted.evidence.chosen
@@ -362,7 +365,7 @@ fn decision(document: Document, wanted: &Wanted<'_>) -> Document {
 fn buffers(document: Document, wanted: &Wanted<'_>, streams: u16) -> Document {
     let shown = wanted.evidence.buffers.iter().copied().map(Some);
     let point = |buffer| {
-        Table::new()
+        SpecTable::new()
             .with("x", x_of(buffer))
             .with("buffer", wanted.question.simulated_buffer(buffer))
     };
@@ -372,13 +375,13 @@ fn buffers(document: Document, wanted: &Wanted<'_>, streams: u16) -> Document {
     let buffers = experiment(&experiment_of(streams))
         .with("title", title)
         .with("replications", wanted.evidence.around)
-        .with("parameters", Table::new().with("streams", streams))
+        .with("parameters", SpecTable::new().with("streams", streams))
         .with("sweep", [sweep]);
     document.push("experiment", buffers)
 }
 
 fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
-    let record = Table::new()
+    let record = SpecTable::new()
         .with("flow", FLOW)
         .with("probes", ["cwnd", "peer_rwnd"])
         .with("window", window(wanted));
@@ -395,7 +398,7 @@ const SHOWN_PACKETS: f64 = 2_000.0;
 
 /// Part of the run for a figure: long enough to contain some losses, and short enough to show each
 /// loss.
-fn window(wanted: &Wanted<'_>) -> [Span; 2] {
+fn window(wanted: &Wanted<'_>) -> [TimeSpan; 2] {
     let question = wanted.question;
     let timing = question.timing();
     let goodput = (wanted.evidence.goodput / f64::from(question.scale)).max(1.0);
@@ -404,14 +407,17 @@ fn window(wanted: &Wanted<'_>) -> [Span; 2] {
     let length = trips.min(packets as u64).max(2 * question.rtt.0);
     [
         timing.begin,
-        Span((timing.begin.0 + length).min(timing.end.0)),
+        TimeSpan((timing.begin.0 + length).min(timing.end.0)),
     ]
 }
 
 fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
     let control = &wanted.control;
-    let row =
-        |series: &str, metric: &str| Table::new().with("series", series).with("metric", metric);
+    let row = |series: &str, metric: &str| {
+        SpecTable::new()
+            .with("series", series)
+            .with("metric", metric)
+    };
     let rows = [
         row(FLOW, GOODPUT),
         row("all", "link_utilization_wire"),
@@ -419,7 +425,7 @@ fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
         row(FLOW, "timeouts"),
     ];
     let table = |id: &str, title: &str| {
-        Table::new()
+        SpecTable::new()
             .with("id", id)
             .with("title", title)
             .with("row", &rows)
@@ -442,13 +448,13 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
         counted(wanted.shown.streams, "stream"),
     );
     let of_streams = |&streams: &u16| {
-        Table::new()
+        SpecTable::new()
             .with("label", counted(streams, "stream"))
             .with("series", FLOW)
             .with("metric", GOODPUT)
             .with("experiment", experiment_of(streams))
     };
-    let tried = Table::new()
+    let tried = SpecTable::new()
         .with("id", FIGURE)
         .with(
             "title",
@@ -471,7 +477,7 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
             evidence.streams.iter().map(of_streams).collect::<Vec<_>>(),
         );
     let curve = |label: &str, probe: &str, style: &str| {
-        Table::new()
+        SpecTable::new()
             .with("label", label)
             .with("flow", FLOW)
             .with("probe", probe)
@@ -482,7 +488,7 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
         "Congestion window and the sender's view of the receiver's window, {}, {}",
         shown.0, shown.1
     );
-    let windows = Table::new()
+    let windows = SpecTable::new()
         .with("id", "windows")
         .with("title", title)
         .with("kind", "time")

@@ -1,6 +1,6 @@
 //! Texts for configuring receive buffer and number of streams in various SCTP and TCP stacks.
 
-use crate::question::Setting;
+use crate::question::TunedSetting;
 
 /// A stack with a standard sender: slow start, additive increase, halving.
 struct Stack {
@@ -74,7 +74,7 @@ const STACKS: &[Stack] = &[
 ];
 
 /// Name of each stack, with its settings as lines of text.
-pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
+pub fn of(setting: TunedSetting) -> Vec<(&'static str, Vec<String>)> {
     let Some(buffer) = setting.buffer else {
         return Vec::new();
     };
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_kernel_holds_twice_what_it_announces() {
-        let setting = Setting {
+        let setting = TunedSetting {
             control: 0,
             streams: 2,
             buffer: Some(65_536),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_a_terminal() {
-        let setting = Setting {
+        let setting = TunedSetting {
             control: 0,
             streams: u16::MAX,
             buffer: Some(crate::grid::MAX_BUFFER),

@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_lab::run;
 use anabranch_report::statistics::{Summary, paired_difference};
 use anabranch_scenario::document::Document;
 use anabranch_scenario::records::RunRecord;
 
-use crate::executor::Executor;
-use crate::question::{Question, Setting};
+use crate::executor::TrialExecutor;
+use crate::question::{Question, TunedSetting};
 use crate::{AdviseError, spec};
 
 /// Whether a setting reaches the requested share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ShareVerdict {
     /// Yes: the whole 95 % interval of the margin is at or above 0.
     Holds,
     /// No: the whole 95 % interval of the margin is below 0.
@@ -41,9 +41,9 @@ pub const MAX_RUNS_IF_OPTIONAL: u32 = 12;
 /// The runs of settings so far, within a limit on events.
 pub struct Trials<'a> {
     question: &'a Question,
-    executor: Executor<'a>,
-    goodputs: BTreeMap<Setting, Vec<f64>>,
-    spent: BTreeMap<Setting, u64>,
+    executor: TrialExecutor<'a>,
+    goodputs: BTreeMap<TunedSetting, Vec<f64>>,
+    spent: BTreeMap<TunedSetting, u64>,
     events: u64,
     dearest: u64,
     budget: u64,
@@ -52,7 +52,7 @@ pub struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     /// Creates an empty set of runs; `budget` is the maximum number of simulated events.
-    pub fn new(question: &'a Question, budget: u64, executor: Executor<'a>) -> Self {
+    pub fn new(question: &'a Question, budget: u64, executor: TrialExecutor<'a>) -> Self {
         Self {
             question,
             executor,
@@ -66,12 +66,12 @@ impl<'a> Trials<'a> {
     }
 
     /// Goodput of each replication of a setting so far, bit/s.
-    pub fn goodputs(&self, setting: Setting) -> &[f64] {
+    pub fn goodputs(&self, setting: TunedSetting) -> &[f64] {
         self.goodputs.get(&setting).map_or(&[], Vec::as_slice)
     }
 
     /// Mean number of events per run of a setting.
-    pub fn mean_events(&self, setting: Setting) -> f64 {
+    pub fn mean_events(&self, setting: TunedSetting) -> f64 {
         let spent = self.spent.get(&setting).copied().unwrap_or(0);
         spent as f64 / self.goodputs(setting).len().max(1) as f64
     }
@@ -106,17 +106,22 @@ impl<'a> Trials<'a> {
     ///
     /// # Errors
     /// A spec is rejected, or a run fails.
-    pub fn ensure(&mut self, settings: &[Setting], replications: u32) -> Result<(), AdviseError> {
-        let short = |setting: &&Setting| (self.goodputs(**setting).len() as u32) < replications;
-        let mut missing: Vec<Setting> = settings.iter().filter(short).copied().collect();
+    pub fn ensure(
+        &mut self,
+        settings: &[TunedSetting],
+        replications: u32,
+    ) -> Result<(), AdviseError> {
+        let short =
+            |setting: &&TunedSetting| (self.goodputs(**setting).len() as u32) < replications;
+        let mut missing: Vec<TunedSetting> = settings.iter().filter(short).copied().collect();
         missing.sort_unstable();
         missing.dedup();
         if missing.is_empty() {
             return Ok(());
         }
         let controls = self.question.controls();
-        let scale = |setting: &Setting| self.question.scale_of(&controls[setting.control]);
-        let (scaled, full): (Vec<Setting>, Vec<Setting>) =
+        let scale = |setting: &TunedSetting| self.question.scale_of(&controls[setting.control]);
+        let (scaled, full): (Vec<TunedSetting>, Vec<TunedSetting>) =
             missing.iter().partition(|setting| scale(setting) != 1);
         for settings in [scaled, full] {
             if let Some(scale) = settings.first().map(scale) {
@@ -129,7 +134,7 @@ impl<'a> Trials<'a> {
     /// Runs settings that have the same scale until each has `replications` runs.
     fn run(
         &mut self,
-        settings: Vec<Setting>,
+        settings: Vec<TunedSetting>,
         scale: u32,
         replications: u32,
     ) -> Result<(), AdviseError> {
@@ -174,11 +179,11 @@ impl<'a> Trials<'a> {
     /// The errors of [`Trials::ensure`].
     pub fn test(
         &mut self,
-        setting: Setting,
+        setting: TunedSetting,
         share: f64,
-        reference: Setting,
+        reference: TunedSetting,
         most: u32,
-    ) -> Result<Answer, AdviseError> {
+    ) -> Result<ShareVerdict, AdviseError> {
         let early = self.certain().then_some(RUNS_IF_DETERMINISTIC);
         let looks = CHECKPOINTS.into_iter().filter(|&look| look <= most);
         for replications in early.into_iter().chain(looks) {
@@ -186,18 +191,18 @@ impl<'a> Trials<'a> {
             let margin = margin(self.goodputs(setting), share, self.goodputs(reference));
             let Some(margin) = margin else { break };
             match judge(&margin) {
-                Answer::Holds if replications >= MIN_RUNS || margin.deviation == 0.0 => {
-                    return Ok(Answer::Holds);
+                ShareVerdict::Holds if replications >= MIN_RUNS || margin.deviation == 0.0 => {
+                    return Ok(ShareVerdict::Holds);
                 }
-                Answer::Fails => return Ok(Answer::Fails),
-                Answer::Open if hopeless(&margin) => break,
-                Answer::Holds | Answer::Open => {}
+                ShareVerdict::Fails => return Ok(ShareVerdict::Fails),
+                ShareVerdict::Open if hopeless(&margin) => break,
+                ShareVerdict::Holds | ShareVerdict::Open => {}
             }
             if self.exhausted() && replications >= MIN_RUNS {
                 break;
             }
         }
-        Ok(Answer::Open)
+        Ok(ShareVerdict::Open)
     }
 }
 
@@ -209,11 +214,11 @@ impl<'a> Trials<'a> {
 pub fn records(
     question: &Question,
     document: &Document,
-    executor: Executor<'_>,
+    executor: TrialExecutor<'_>,
     wanted: impl Fn(usize) -> Range<u32>,
 ) -> Result<Vec<RunRecord>, AdviseError> {
     let seed = seed(question);
-    let request = Request::default().with(|it| {
+    let request = PlanRequest::default().with(|it| {
         it.file = "the spec of this search".to_owned();
         it.seed = seed;
     });
@@ -221,7 +226,7 @@ pub fn records(
     let experiment = &plan.experiments[0];
     let mut units = Vec::new();
     for (place, point) in experiment.points.iter().enumerate() {
-        units.extend(wanted(place).map(|replication| Unit {
+        units.extend(wanted(place).map(|replication| PlannedRun {
             experiment,
             point,
             replication,
@@ -264,11 +269,11 @@ pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary
 }
 
 /// Decides whether a margin is at or above 0, with 95 % confidence.
-pub fn judge(margin: &Summary) -> Answer {
+pub fn judge(margin: &Summary) -> ShareVerdict {
     match margin.confidence() {
-        Some(half) if margin.mean - half >= 0.0 => Answer::Holds,
-        Some(half) if margin.mean + half < 0.0 => Answer::Fails,
-        _ => Answer::Open,
+        Some(half) if margin.mean - half >= 0.0 => ShareVerdict::Holds,
+        Some(half) if margin.mean + half < 0.0 => ShareVerdict::Fails,
+        _ => ShareVerdict::Open,
     }
 }
 
@@ -312,11 +317,11 @@ mod tests {
         assert_eq!(
             [with(3.2), with(3.1), with(0.0), with(-3.1), with(-3.2)],
             [
-                Answer::Holds,
-                Answer::Open,
-                Answer::Open,
-                Answer::Open,
-                Answer::Fails
+                ShareVerdict::Holds,
+                ShareVerdict::Open,
+                ShareVerdict::Open,
+                ShareVerdict::Open,
+                ShareVerdict::Fails
             ]
         );
         let single = Summary {
@@ -326,7 +331,7 @@ mod tests {
         };
         assert_eq!(
             judge(&single),
-            Answer::Open,
+            ShareVerdict::Open,
             "one run says nothing of the next"
         );
     }

@@ -7,10 +7,10 @@
 //! later goodput, and a buffer that is sufficient at first may not be sufficient later.
 
 use anabranch_report::statistics::Summary;
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 
-use crate::executor::Executor;
-use crate::question::{Question, Setting};
+use crate::executor::TrialExecutor;
+use crate::question::{Question, TunedSetting};
 use crate::{AdviseError, spec, trials};
 
 /// Number of parts into which a run is divided; each has a mean.
@@ -30,9 +30,9 @@ const TIE: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp {
     /// End of the warm-up.
-    pub begin: Span,
+    pub begin: TimeSpan,
     /// Measured duration of the longest runs.
-    pub seen: Span,
+    pub seen: TimeSpan,
     /// Whether the runs were long enough for a reliable result.
     pub surely: bool,
     /// Number of runs.
@@ -53,9 +53,9 @@ pub struct WarmUp {
 pub fn find_warm_up(
     question: &Question,
     second: f64,
-    executor: Executor<'_>,
+    executor: TrialExecutor<'_>,
 ) -> Result<WarmUp, AdviseError> {
-    let setting = Setting {
+    let setting = TunedSetting {
         control: 0,
         streams: question.streams[0],
         buffer: None,
@@ -66,7 +66,7 @@ pub fn find_warm_up(
     // queue, so shorter runs give no result.
     let cheap = EVENTS as f64 / 4.0 / f64::from(runs) / second.max(1.0);
     let filling = question.filling().seconds().min(cheap);
-    let mut measured = Span((usual.end.0 - usual.begin.0).max((filling * 1e9) as u64));
+    let mut measured = TimeSpan((usual.end.0 - usual.begin.0).max((filling * 1e9) as u64));
     let (mut made, mut events) = (0, 0);
     loop {
         let longer = Question {
@@ -98,14 +98,14 @@ pub fn find_warm_up(
         if surely || events + 2 * spent > EVENTS {
             let part = (timing.end.0 - timing.begin.0) / PARTS;
             return Ok(WarmUp {
-                begin: Span(timing.begin.0 + left_out.min(half) as u64 * part),
+                begin: TimeSpan(timing.begin.0 + left_out.min(half) as u64 * part),
                 seen: measured,
                 surely,
                 runs: made,
                 events,
             });
         }
-        measured = Span(measured.0 * 2);
+        measured = TimeSpan(measured.0 * 2);
     }
 }
 

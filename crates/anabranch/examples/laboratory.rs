@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::thread;
 
 use anabranch::congestion::{
-    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Requirement, registry,
 };
 use anabranch::engine::kinds::Standard;
-use anabranch::engine::plan::{Plan, Request};
+use anabranch::engine::plan::{Plan, PlanRequest};
 use anabranch::lab::reference::Loaded;
 use anabranch::lab::run::{self, Quiet, Simulator};
 use anabranch::lab::spec_source::Folder;
@@ -29,7 +29,7 @@ static PATIENT: Algorithm = Algorithm {
     name: "patient",
     about: "the protocol's own, which answers every third loss",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(Patient { base, losses: 0 }),
 };
@@ -102,7 +102,7 @@ fn laboratory(spec: &Path, results: &Path) -> Result<(), Box<dyn Error>> {
     let kinds = Standard::default().with_loss(&EVERY);
     let folder = Folder::of(spec);
     let text = std::fs::read_to_string(spec)?;
-    let request = Request::new(spec.display().to_string(), text).with(|it| {
+    let request = PlanRequest::new(spec.display().to_string(), text).with(|it| {
         it.seed = 1;
         it.files = spec_files::files(&folder);
     });

@@ -81,7 +81,7 @@ pub mod rfc6083 {
     pub const RECORD_OVERHEAD: usize = 0;
 
     /// Empty type, because this build has no TLS settings.
-    pub enum Settings {}
+    pub enum Rfc6083Settings {}
 
     #[allow(dead_code)]
     #[derive(Debug)]
@@ -101,11 +101,17 @@ pub mod rfc6083 {
     pub enum SecureAssociation {}
 
     impl SecureAssociation {
-        pub async fn client(_: Association, settings: Arc<Settings>) -> Result<Self, SecureError> {
+        pub async fn client(
+            _: Association,
+            settings: Arc<Rfc6083Settings>,
+        ) -> Result<Self, SecureError> {
             match *settings {}
         }
 
-        pub async fn server(_: Association, settings: Arc<Settings>) -> Result<Self, SecureError> {
+        pub async fn server(
+            _: Association,
+            settings: Arc<Rfc6083Settings>,
+        ) -> Result<Self, SecureError> {
             match *settings {}
         }
 

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use anabranch_advise::outcome::BETTER;
 use anabranch_advise::spec::FIGURE;
-use anabranch_advise::{AdviceProgress, AdviseError, Executor, NoProgress, Question, Satellites};
+use anabranch_advise::{
+    AdviceProgress, AdviseError, NoProgress, Question, Satellites, TrialExecutor,
+};
 use anabranch_lab::run::Simulator;
 use anabranch_report::terminal::{self, Terminal};
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Advise;
@@ -23,7 +25,7 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     check(arguments)?;
     let _interruption = Interruption::watch();
     let bar = (!arguments.quiet).then(Bar::new);
-    let work = Executor {
+    let work = TrialExecutor {
         jobs: jobs(arguments.jobs),
         runner: &Simulator::default(),
         progress: bar.as_ref().map_or(&NoProgress, |bar| bar),
@@ -89,7 +91,7 @@ fn question(arguments: &Advise) -> Result<Question, AdviseError> {
             Question::over(satellites, rate, loss)?
         }
         // The parser ensures that either --rtt or --from is present.
-        (rtt, ..) => Question::new(rtt.unwrap_or(Span(0)), rate, loss),
+        (rtt, ..) => Question::new(rtt.unwrap_or(TimeSpan(0)), rate, loss),
     };
     question.discipline.clone_from(&arguments.qdisc);
     question.share = arguments.goodput;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anabranch_advise::parse::{rate, share};
 use anabranch_lab::shard::ShardSpec;
 use anabranch_orbit::{Date, Place};
-use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
+use anabranch_scenario::quantity::{Capacity, Probability, Rate, Size, TimeSpan};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -76,7 +76,7 @@ After an interruption, repeat the command: it continues.")]
 
 `--set` changes a parameter of the spec, or any key by its path. In a path, a node, link, flow or experiment is named by its \
 name. Quote a value that contains a space.")]
-    Run(Run),
+    Run(RunArguments),
     /// Explore a spec on a page in the browser, with its values as sliders.
     #[command(after_help = "Examples:
   anabranch explore my.toml
@@ -201,7 +201,7 @@ pub struct Reproduce {
 // Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
-pub struct Run {
+pub struct RunArguments {
     /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
@@ -275,20 +275,20 @@ pub struct Man {
 
 /// Start time of a path over satellites.
 #[derive(Clone, Copy, Debug)]
-pub enum Start {
+pub enum PathStart {
     /// A date in UTC.
     Date(Date),
     /// Time after the epoch.
-    After(Span),
+    After(TimeSpan),
 }
 
-impl FromStr for Start {
+impl FromStr for PathStart {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match (text.parse(), quantity::<Span>(text)) {
-            (Ok(date), _) => Ok(Start::Date(date)),
-            (_, Ok(span)) => Ok(Start::After(span)),
+        match (text.parse(), quantity::<TimeSpan>(text)) {
+            (Ok(date), _) => Ok(PathStart::Date(date)),
+            (_, Ok(span)) => Ok(PathStart::After(span)),
             (Err(error), Err(_)) => Err(error.to_string()),
         }
     }
@@ -323,7 +323,7 @@ pub struct SatellitePath {
     /// Start of the path: a date in UTC with --tle, such as 2026-03-14T05:00 [default: the latest
     /// of the elements], or a time after the epoch of a shell, such as 2h.
     #[arg(long, value_name = "DATE")]
-    pub start: Option<Start>,
+    pub start: Option<PathStart>,
     /// Use also elements whose date is more than 14 days from the start: their positions may be
     /// wrong by hundreds of kilometres.
     #[arg(long, requires = "tle")]
@@ -333,11 +333,11 @@ pub struct SatellitePath {
     #[arg(long, value_name = "LATITUDE,LONGITUDE")]
     pub gateway: Vec<Place>,
     /// Time to compute the path for: 95min, 24h.
-    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = quantity::<Span>)]
-    pub duration: Span,
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = quantity::<TimeSpan>)]
+    pub duration: TimeSpan,
     /// Interval between computed delays.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<Span>)]
-    pub step: Span,
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<TimeSpan>)]
+    pub step: TimeSpan,
     /// Set a convention: min_elevation=40, interval='1 s' (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = crate::satellite_help::conventions())]
     pub set: Vec<String>,
@@ -369,8 +369,8 @@ pub struct Merge {
 #[command(mut_args = number::signed)]
 pub struct Advise {
     /// Round-trip time without queueing: 560ms.
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, required_unless_present = "from", conflicts_with = "from")]
-    pub rtt: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = quantity::<TimeSpan>, required_unless_present = "from", conflicts_with = "from")]
+    pub rtt: Option<TimeSpan>,
     /// Instead of --rtt, one end of a path over satellites, degrees north and east: 40.7,-74.0.
     #[arg(
         long,
@@ -392,8 +392,8 @@ pub struct Advise {
     #[arg(long, value_name = "SHELL")]
     pub shell: Option<String>,
     /// Outage after each change of the path of --from and --to [default: 0 s].
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
-    pub handover: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = quantity::<TimeSpan>)]
+    pub handover: Option<TimeSpan>,
     /// Rate of the link: 10Mbit.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Rate,
@@ -410,8 +410,8 @@ pub struct Advise {
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Size>)]
     pub message_size: Option<Size>,
     /// Queue of the link: '50 packets' or 64KiB [default: bandwidth x RTT].
-    #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
-    pub queue: Option<Amount>,
+    #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Capacity>)]
+    pub queue: Option<Capacity>,
     /// Discipline of the queue: codel, fq-codel, pie, red or another.
     #[arg(long, value_name = "NAME", default_value = "drop-tail")]
     pub qdisc: String,
@@ -430,8 +430,8 @@ pub struct Advise {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub profile: Vec<String>,
     /// Simulated time of each run [default: depends on the path].
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
-    pub duration: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = quantity::<TimeSpan>)]
+    pub duration: Option<TimeSpan>,
     /// Seed of all random numbers.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn quantities_are_read_without_spaces() {
-        assert_eq!(quantity::<Span>("560ms"), Ok(Span(560_000_000)));
+        assert_eq!(quantity::<TimeSpan>("560ms"), Ok(TimeSpan(560_000_000)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anabranch_explore::{Server, Session, Source};
+use anabranch_explore::{LoadedSpec, Server, Session};
 use anabranch_lab::spec_files;
 
 use crate::arguments::Explore;
@@ -16,7 +16,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
         (None, Some(paper)) => read_paper(paper)?,
         (None, None) => return Err(Failure::Usage("found no spec".to_owned())),
     };
-    let session = Session::new(Source {
+    let session = Session::new(LoadedSpec {
         file: found.file,
         text: found.text,
         files: spec_files::files(&found.folder),

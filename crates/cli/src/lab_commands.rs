@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::world;
 use anabranch_lab::journal::Damage;
 use anabranch_lab::outputs::{self, WriteError};
@@ -15,7 +15,7 @@ use anabranch_lab::plain;
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
-use anabranch_lab::shard::{self, CompleteShards, Shard, ShardError, ShardSpec};
+use anabranch_lab::shard::{self, CompleteShards, ShardContents, ShardError, ShardSpec};
 use anabranch_lab::spec_files;
 use anabranch_lab::spec_source::Folder;
 use anabranch_lab::store::{Store, StoreError};
@@ -28,7 +28,7 @@ use anabranch_scenario::schema::json_schema;
 use anabranch_scenario::suggest::nearest;
 use anabranch_settings::counted;
 
-use crate::arguments::{Common, Merge, Reproduce, Run};
+use crate::arguments::{Common, Merge, Reproduce, RunArguments};
 use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::net::live::{self, MixedRunner};
@@ -84,9 +84,9 @@ pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
 }
 
 /// Reads the spec of a paper.
-pub fn read_paper(name: &str) -> Result<Source, Failure> {
+pub fn read_paper(name: &str) -> Result<SpecSource, Failure> {
     let paper = PaperCatalog::standard().paper(name).map_err(paper_failed)?;
-    Ok(Source {
+    Ok(SpecSource {
         file: paper.spec_path().display().to_string(),
         text: paper.text().map_err(paper_failed)?,
         folder: paper.folder,
@@ -101,7 +101,7 @@ fn paper_failed(error: PaperError) -> Failure {
 }
 
 /// A spec with the place that it comes from.
-pub struct Source {
+pub struct SpecSource {
     /// Name of the file, for messages.
     pub file: String,
     /// Text of the spec.
@@ -111,7 +111,7 @@ pub struct Source {
 }
 
 /// Runs a spec of the user.
-pub fn run(arguments: &Run) -> Result<(), Failure> {
+pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let source = read_spec(&arguments.spec)?;
     work(
         source,
@@ -124,12 +124,12 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
 /// Reads a spec from its file, or the built-in example of that name if there is no such file. A
 /// directory of that name is ignored, because the results of an example are in a directory with its
 /// name.
-pub fn read_spec(path: &Path) -> Result<Source, Failure> {
+pub fn read_spec(path: &Path) -> Result<SpecSource, Failure> {
     let file = path.display().to_string();
     let error = match fs::read_to_string(path) {
         Ok(text) => {
             let folder = Folder::of(path);
-            return Ok(Source { file, text, folder });
+            return Ok(SpecSource { file, text, folder });
         }
         Err(error) => error,
     };
@@ -139,7 +139,7 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
     );
     if let Some((text, folder)) = path.to_str().filter(|_| missing).and_then(example) {
         let text = text.to_owned();
-        return Ok(Source { file, text, folder });
+        return Ok(SpecSource { file, text, folder });
     }
     let hint = if missing {
         let known = examples();
@@ -154,9 +154,9 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
 }
 
 /// Creates and validates the plan of a spec with the options of the command line.
-fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
+fn plan(source: &SpecSource, common: &Common) -> Result<Plan, Failure> {
     let plan = Plan::with_executor(
-        Request::new(source.file.clone(), source.text.clone()).with(|it| {
+        PlanRequest::new(source.file.clone(), source.text.clone()).with(|it| {
             it.overrides = common.set.clone();
             it.only = common.only.clone();
             it.replications = common.replications;
@@ -183,7 +183,7 @@ pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
 
 /// Plans and runs a spec, and writes all outputs.
 fn work(
-    source: Source,
+    source: SpecSource,
     common: &Common,
     captures: &[(String, PathBuf)],
     live: &[String],
@@ -270,7 +270,7 @@ fn run_shard(
     jobs: usize,
     bar: &Bar,
 ) -> Result<(), Failure> {
-    let shard = Shard::of(plan, share, runner.live);
+    let shard = ShardContents::of(plan, share, runner.live);
     let begun = shard.begin(store);
     begun.map_err(|error| Failure::Shard(Box::new(error)))?;
     let made = run::run_shard(plan, share, store, runner, jobs, bar);
@@ -361,7 +361,7 @@ fn check_threads(
         return Err(Failure::Usage(format!("{found} {message}")));
     }
     for experiment in &plan.experiments {
-        let units = experiment.points.first().map(|point| Unit {
+        let units = experiment.points.first().map(|point| PlannedRun {
             experiment,
             point,
             replication: 0,

@@ -7,15 +7,15 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use anabranch_orbit::{
-    Constellation, ElementsError, Followed, LIGHT, Place, Relay, SHELLS, Stagger, Summary, Taking,
-    follow_from, great_circle, shell,
+    Constellation, ElementsError, Followed, LIGHT, PathSummary, Place, Relay, SHELLS, Stagger,
+    Taking, follow_from, great_circle, shell,
 };
 use anabranch_report::figure::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_settings::counted;
 
-use crate::arguments::{SatellitePath, Start};
+use crate::arguments::{PathStart, SatellitePath};
 use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::stderr::note;
@@ -92,7 +92,7 @@ fn draw(
 /// Start of the path, seconds after the epoch.
 fn start_seconds(arguments: &SatellitePath) -> f64 {
     match arguments.start {
-        Some(Start::After(span)) => span.seconds(),
+        Some(PathStart::After(span)) => span.seconds(),
         _ => 0.0,
     }
 }
@@ -118,7 +118,7 @@ fn constellation(arguments: &SatellitePath) -> Result<Constellation, Failure> {
         asked.map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     let Some(file) = &arguments.tle else {
-        if let Some(Start::Date(date)) = arguments.start {
+        if let Some(PathStart::Date(date)) = arguments.start {
             return Err(Failure::Usage(format!(
                 "--start: found the date {date}; a shell has no dates: write a time after its epoch, such as 2h, or name elements by --tle"
             )));
@@ -130,7 +130,7 @@ fn constellation(arguments: &SatellitePath) -> Result<Constellation, Failure> {
         .map_err(|error| told(format!("cannot read it: {}", unread(&error))))?;
     let taking = Taking {
         start: match arguments.start {
-            Some(Start::Date(date)) => Some(date),
+            Some(PathStart::Date(date)) => Some(date),
             _ => None,
         },
         old: arguments.old_elements,
@@ -171,7 +171,7 @@ fn words(
     arguments: &SatellitePath,
     [from, to]: [Place; 2],
     constellation: &Constellation,
-    summary: &Summary,
+    summary: &PathSummary,
 ) -> String {
     let sky = constellation.sky();
     let what = match &arguments.tle {
@@ -201,7 +201,7 @@ fn words(
         None => "the epoch".to_owned(),
     };
     let epoch = match arguments.start {
-        Some(Start::After(after)) => format!("{} after {epoch}", span(after.seconds())),
+        Some(PathStart::After(after)) => format!("{} after {epoch}", span(after.seconds())),
         _ => epoch,
     };
     let mut text = format!("{from} to {to}, {duration} from {epoch}\n{what}\n");

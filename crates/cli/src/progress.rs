@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch_lab::run::Progress;
+use anabranch_lab::run::ProgressObserver;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar on standard error that counts runs. Its length is simulated time, which predicts the
@@ -43,7 +43,7 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+impl ProgressObserver for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.runs.store(runs, Ordering::Relaxed);
         // Set here, because a bar of length 0 would be shown as full.

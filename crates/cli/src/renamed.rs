@@ -1,6 +1,6 @@
 //! Errors for former names of flags and commands.
 
-use anabranch_settings::{Family, RENAMED, Renamed};
+use anabranch_settings::{NameCategory, RENAMED, Renamed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The error for a former name, which names its replacement.
@@ -12,7 +12,7 @@ pub fn hint(error: &clap::Error) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let found = named(ContextKind::InvalidSubcommand)?;
-            renamed(found, |it| it.family == Family::Command)
+            renamed(found, |it| it.family == NameCategory::Command)
         }
         ErrorKind::UnknownArgument => {
             let command = std::env::args().nth(1)?;
@@ -26,7 +26,7 @@ pub fn hint(error: &clap::Error) -> Option<String> {
 pub fn flag(command: &str, found: &str) -> Option<String> {
     let found = found.split('=').next().unwrap_or(found);
     let of_command = |it: &Renamed| match it.family {
-        Family::Flag(commands) => commands.contains(&command),
+        NameCategory::Flag(commands) => commands.contains(&command),
         _ => false,
     };
     renamed(found, of_command)

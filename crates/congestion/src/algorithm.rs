@@ -41,7 +41,7 @@ impl dyn ParameterLookup + '_ {
 /// Requirement of an algorithm on the association, in addition to a path. If it is not satisfied,
 /// the algorithm behaves like the protocol's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum Requirement {
     /// No requirement.
     Nothing,
     /// A receiver that reports its measurements.
@@ -89,7 +89,7 @@ pub struct Algorithm {
     /// The only protocol that supports the algorithm; `None`: every protocol.
     pub only: Option<Protocol>,
     /// Requirement on the association.
-    pub needs: Needs,
+    pub needs: Requirement,
     /// Properties of the algorithm.
     pub properties: &'static [Property],
     /// Creates a controller.

@@ -14,7 +14,7 @@ mod phases;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
@@ -25,7 +25,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr",
     about: "BBRv3: cwnd and pace by a model of bandwidth and least round-trip time (draft-ietf-ccwg-bbr-06)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[
         Property::PacesItself,
         Property::NeedsRateSamples,

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
@@ -21,7 +21,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr1",
     about: "BBRv1: cwnd and pace by the largest delivery rate and the least round-trip time, whatever is lost (draft-cardwell-iccrg-bbr-congestion-control-00)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[
         Property::PacesItself,
         Property::NeedsRateSamples,

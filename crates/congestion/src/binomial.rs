@@ -6,11 +6,11 @@
 //! rule of TCP; `k = l = 1/2` is named SQRT, and `k = 1, l = 0` IIAD. Slow start, the loss window
 //! after a timeout, and the conditions for growth are those of the base.
 
-use anabranch_settings::{Datum, Kind, Value};
+use anabranch_settings::{Datum, Kind, SettingValue};
 use anabranch_transport::Nanos;
 use thiserror::Error;
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
@@ -19,7 +19,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
     about: "cwnd grows by alpha/cwnd^k per round trip and falls by beta cwnd^l at a loss (Bansal and Balakrishnan 2001)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[Property::OwnFloor],
     make: &|base, numbers| Box::new(Binomial::new(base, numbers.get())),
 };
@@ -71,7 +71,7 @@ impl Exponent {
     }
 }
 
-impl Value for Exponent {
+impl SettingValue for Exponent {
     const KIND: Kind = Kind::Number {
         least: -1.0,
         most: 4.0,

@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{self, MILLISECOND as MS};
 
 use crate::rate_sample::RateSampler;
-use crate::recovery::Transmission;
+use crate::recovery::RackTransmission;
 use crate::{AckSample, CongestionControl, LossCause};
 
 pub(crate) const SEGMENT: u64 = 1000;
@@ -97,7 +97,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
             let number = flow.next;
             flow.next += 1;
             flow.flying.insert(number, now);
-            let sent = Transmission {
+            let sent = RackTransmission {
                 sent_at: now,
                 number,
             };
@@ -124,7 +124,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
         let sent_at = flow.flying.remove(&number).unwrap();
         flow.delivered += 1;
         flow.sampler
-            .on_delivered(now, Transmission { sent_at, number });
+            .on_delivered(now, RackTransmission { sent_at, number });
         let lost: Vec<(u64, Nanos)> = flow
             .flying
             .range(..number.saturating_sub(2))
@@ -132,7 +132,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
             .collect();
         for &(number, sent_at) in &lost {
             flow.flying.remove(&number);
-            let found = flow.sampler.on_lost(Transmission { sent_at, number });
+            let found = flow.sampler.on_lost(RackTransmission { sent_at, number });
             flow.control.on_packet_lost(&found.unwrap());
         }
         let in_recovery = flow.lost_until.is_some_and(|until| number < until);

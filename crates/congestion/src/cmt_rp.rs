@@ -5,7 +5,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
 /// Declaration of the algorithm `cmt_rp`.
@@ -13,7 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "cmt_rp",
     about: "with `cmt`: windows grow by their share of all ssthresh, and a loss takes half of all windows (CMT/RP, Dreibholz et al. 2010)",
     only: Some(Protocol::Sctp),
-    needs: Needs::SeveralPaths,
+    needs: Requirement::SeveralPaths,
     properties: &[],
     make: &|base, _| Box::new(CmtRp::new(base)),
 };

@@ -7,7 +7,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::hystart::HyStart;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
@@ -16,7 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
     about: "cwnd is a cubic function of the time since the last loss; HyStart++ ends slow start (RFC 9438, RFC 9406)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[
         Property::OwnSlowStartExit,
         Property::OwnIncrease,

@@ -7,7 +7,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::round_counter::RoundCounter;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
@@ -17,7 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     about: "a mark costs half of the marked share of the window; both ends, with `ecn` (RFC 8257)",
     only: Some(Protocol::Tcp),
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(Dctcp::new(base)),
 };

@@ -9,7 +9,7 @@
 
 use anabranch_transport::{Nanos, time::MILLISECOND};
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
@@ -18,7 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "hybla",
     about: "cwnd grows as over a round trip of 25 ms, however long it is (Caini and Firrincieli 2004)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(Hybla::new(base)),
 };

@@ -10,7 +10,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::round_counter::{RoundDelays, RoundRtts};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
@@ -20,7 +20,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     about: "cwnd grows by 10 to 0.3 segments and falls by 1/8 to 1/2, as delay grows (Liu, Basar and Srikant 2006)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[Property::OwnFloor],
     make: &|base, _| Box::new(Illinois::new(base)),
 };

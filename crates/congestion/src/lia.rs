@@ -4,7 +4,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
@@ -13,7 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "lia",
     about: "with `cmt`: all paths together grow no faster than one flow on the best of them (linked increases, RFC 6356)",
     only: Some(Protocol::Sctp),
-    needs: Needs::SeveralPaths,
+    needs: Requirement::SeveralPaths,
     properties: &[],
     make: &|base, _| Box::new(Lia::new(base)),
 };

@@ -177,7 +177,7 @@ use anabranch_transport::Nanos;
 
 use rsctp::LossAttribution;
 
-pub use algorithm::{Algorithm, Base, Factory, Needs, ParameterLookup, Property, Protocol};
+pub use algorithm::{Algorithm, Base, Factory, ParameterLookup, Property, Protocol, Requirement};
 pub use careful_resume::CarefulResume;
 pub use coupled_paths::{CoupledPath, CoupledPaths};
 pub use delivery::{Delivery, DeliveryMeter};

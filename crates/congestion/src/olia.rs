@@ -7,7 +7,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
@@ -16,7 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "olia",
     about: "with `cmt`: all paths together grow as one flow, the best paths at the cost of the largest windows (opportunistic linked increases, Khalili et al. 2013)",
     only: Some(Protocol::Sctp),
-    needs: Needs::SeveralPaths,
+    needs: Requirement::SeveralPaths,
     properties: &[],
     make: &|base, _| Box::new(Olia::new(base)),
 };

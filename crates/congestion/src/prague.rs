@@ -12,7 +12,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::round_counter::RoundCounter;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
@@ -22,7 +22,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "prague",
     about: "as `dctcp`, but below 25 ms independent of the round-trip time; for L4S, with `l4s` and `pacing` (draft-briscoe-iccrg-prague-congestion-control-04)",
     only: Some(Protocol::Tcp),
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(Prague::new(base)),
 };

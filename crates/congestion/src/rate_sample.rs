@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::recovery::Transmission;
+use crate::recovery::RackTransmission;
 
 /// Maximum number of unacknowledged packets that are tracked; the oldest beyond it are forgotten.
 const MAX_PACKETS: usize = 1 << 16;
@@ -56,7 +56,7 @@ pub struct LostPacket {
 /// State that is stored with a packet (P).
 #[derive(Clone, Copy, Debug)]
 struct Packet {
-    sent: Transmission,
+    sent: RackTransmission,
     /// Number of the first byte or chunk in the packet.
     first: u64,
     size: u64,
@@ -90,7 +90,7 @@ pub struct RateSampler {
 impl RateSampler {
     /// Records that a packet of `size` bytes was sent, which contains the numbers from `first` to
     /// that of `sent`. `flight` includes the packet.
-    pub fn on_sent(&mut self, sent: Transmission, first: u64, size: u64, flight: u64) {
+    pub fn on_sent(&mut self, sent: RackTransmission, first: u64, size: u64, flight: u64) {
         if flight <= size {
             (self.first_sent_at, self.delivered_at) = (sent.sent_at, sent.sent_at);
         }
@@ -111,7 +111,7 @@ impl RateSampler {
         });
     }
 
-    fn settle(&mut self, sent: Transmission) -> Option<Packet> {
+    fn settle(&mut self, sent: RackTransmission) -> Option<Packet> {
         let at = |it: &Packet| it.sent.sent_at;
         let from = self.packets.partition_point(|it| at(it) < sent.sent_at);
         let same = self.packets.range_mut(from..);
@@ -128,7 +128,7 @@ impl RateSampler {
 
     /// Records that a packet was delivered; the acknowledgement that arrived at `now` is the first
     /// to report it (UpdateRateSample).
-    pub fn on_delivered(&mut self, now: Nanos, sent: Transmission) {
+    pub fn on_delivered(&mut self, now: Nanos, sent: RackTransmission) {
         let Some(packet) = self.settle(sent) else {
             return;
         };
@@ -142,7 +142,7 @@ impl RateSampler {
     }
 
     /// Records that a packet is considered lost.
-    pub fn on_lost(&mut self, sent: Transmission) -> Option<LostPacket> {
+    pub fn on_lost(&mut self, sent: RackTransmission) -> Option<LostPacket> {
         let packet = self.settle(sent)?;
         self.lost += packet.size;
         let before = self.last_lost.replace(packet.sent.number);
@@ -157,7 +157,7 @@ impl RateSampler {
     }
 
     /// Forgets a packet that will not be reported as delivered or lost.
-    pub fn forget(&mut self, sent: Transmission) {
+    pub fn forget(&mut self, sent: RackTransmission) {
         self.settle(sent);
     }
 
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use time::MILLISECOND as MS;
 
-    fn sent(at: Nanos, number: u64) -> Transmission {
-        Transmission {
+    fn sent(at: Nanos, number: u64) -> RackTransmission {
+        RackTransmission {
             sent_at: at * MS,
             number,
         }

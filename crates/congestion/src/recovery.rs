@@ -11,5 +11,5 @@ pub mod tail_probe;
 mod windowed_min;
 
 pub use prr::Prr;
-pub use rack::{Rack, RackDecision, Transmission};
+pub use rack::{Rack, RackDecision, RackTransmission};
 pub use tail_probe::TailProbe;

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use anabranch_settings::{Choice, Datum, Kind, Value};
+use anabranch_settings::{Choice, Datum, Kind, SettingValue};
 
 use crate::algorithm::{Algorithm, Property, Protocol};
 use crate::{
@@ -152,7 +152,7 @@ pub const SCTP: Kind = Kind::Registered(|| choices(Protocol::Sctp));
 /// Value kind of the setting `congestion` of TCP.
 pub const TCP: Kind = Kind::Registered(|| choices(Protocol::Tcp));
 
-impl Value for &'static Algorithm {
+impl SettingValue for &'static Algorithm {
     /// A placeholder: the declaration of each protocol specifies [`SCTP`] or [`TCP`].
     const KIND: Kind = Kind::Registered(|| choices(Protocol::Sctp));
 
@@ -178,7 +178,7 @@ mod tests {
     use anabranch_transport::time::SECOND;
 
     use super::*;
-    use crate::algorithm::{Base, Needs};
+    use crate::algorithm::{Base, Requirement};
     use crate::parameters::AlgorithmParameters;
     use crate::sctp_newreno::{SctpNewReno, SctpParameters};
     use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
@@ -337,7 +337,7 @@ mod tests {
             name: "own",
             about: "the protocol's, under another name",
             only: None,
-            needs: Needs::Nothing,
+            needs: Requirement::Nothing,
             properties: &[],
             make: &|base, _| base,
         };

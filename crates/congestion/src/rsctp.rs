@@ -11,7 +11,7 @@ pub mod receiver_estimate;
 use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs, Property, Protocol};
+use crate::algorithm::{Algorithm, Property, Protocol, Requirement};
 use crate::{AckSample, CongestionControl, Feedback, LossCause, WindowControl};
 
 /// Declaration of the algorithm `rsctp`.
@@ -20,7 +20,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd grows as with `sctp`; a loss below the bandwidth that the receiver reports is attributed to the radio and \
             reduces cwnd by beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
     only: Some(Protocol::Sctp),
-    needs: Needs::Reports,
+    needs: Requirement::Reports,
     properties: &[Property::OwnUnusedWindow],
     make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };

@@ -5,7 +5,7 @@
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// Declaration of the algorithm `sctp`.
@@ -13,7 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "sctp",
     about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
     only: Some(Protocol::Sctp),
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| base,
 };

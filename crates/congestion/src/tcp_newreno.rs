@@ -9,7 +9,7 @@
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Protocol, Requirement};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// Declaration of the algorithm `newreno`.
@@ -17,7 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     about: "slow start, congestion avoidance and halving (RFC 5681)",
     only: Some(Protocol::Tcp),
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| base,
 };

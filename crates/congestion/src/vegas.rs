@@ -9,7 +9,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::round_counter::{RoundDelays, RoundRtts};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
@@ -18,7 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "vegas",
     about: "cwnd keeps 2 to 4 segments in queues, by the round-trip time (Brakmo and Peterson 1995)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[Property::OwnIncrease, Property::AbsoluteScale],
     make: &|base, _| Box::new(Vegas::new(base)),
 };

@@ -8,7 +8,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs, Property};
+use crate::algorithm::{Algorithm, Property, Requirement};
 use crate::fractional_window::FractionalWindow;
 use crate::round_counter::RoundDelays;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
@@ -18,7 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "veno",
     about: "a loss with short queues costs a fifth of cwnd, not half (Fu and Liew 2003)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[Property::AbsoluteScale],
     make: &|base, _| Box::new(Veno::new(base)),
 };

@@ -4,7 +4,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Requirement};
 use crate::estimator::PathEstimator;
 use crate::westwood_rate::{RateParameters, WestwoodRate};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
@@ -14,7 +14,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     about: "cwnd grows as by default; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, numbers| Box::new(Westwood::new(base, numbers.get())),
 };

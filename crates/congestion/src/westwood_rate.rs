@@ -18,11 +18,11 @@
 mod filter;
 mod sampling;
 
-use anabranch_settings::{Choice, Datum, Kind, Value};
+use anabranch_settings::{Choice, Datum, Kind, SettingValue};
 use anabranch_transport::Nanos;
 
 pub use filter::Filter;
-pub use sampling::{Interval, Sampling};
+pub use sampling::{Sampling, SamplingInterval};
 
 use crate::AckSample;
 use crate::estimator::PathEstimator;
@@ -46,7 +46,7 @@ pub const PRESETS: &[(RateParameters, &str)] = &[
         RateParameters {
             name: "westwood_re",
             sampling: Sampling::Rate {
-                interval: Interval::RoundTrips(1.0),
+                interval: SamplingInterval::RoundTrips(1.0),
             },
             filter: Filter::MOBICOM_2001,
         },
@@ -64,7 +64,7 @@ pub const PRESETS: &[(RateParameters, &str)] = &[
         RateParameters {
             name: "westwood_abse",
             sampling: Sampling::Rate {
-                interval: Interval::Adaptive { least: 50_000_000 },
+                interval: SamplingInterval::Adaptive { least: 50_000_000 },
             },
             filter: Filter::ABSE,
         },
@@ -111,7 +111,7 @@ fn choices() -> Vec<Choice> {
     PRESETS.iter().map(choice).collect()
 }
 
-impl Value for RateParameters {
+impl SettingValue for RateParameters {
     const KIND: Kind = Kind::Registered(choices);
 
     fn from_datum(datum: &Datum) -> Option<Self> {

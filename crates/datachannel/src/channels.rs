@@ -35,14 +35,14 @@ const MAX_NAMES: usize = 1 << 20;
 
 /// DTLS role of this end, which determines the parity of its streams (RFC 8832 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum DtlsRole {
     /// The DTLS client opens channels on even streams.
     Client,
     /// The DTLS server opens channels on odd streams.
     Server,
 }
 
-impl Role {
+impl DtlsRole {
     /// Parity of the streams that this end opens.
     fn parity(self) -> u16 {
         match self {
@@ -125,7 +125,7 @@ struct ClosedChannel {
 /// All channels of an association.
 #[derive(Debug)]
 pub struct Channels {
-    role: Role,
+    role: DtlsRole,
     limits: Limits,
     /// Number of streams in each direction; `None` before the association is established.
     streams: Option<u16>,
@@ -160,7 +160,7 @@ pub struct Channels {
 
 impl Channels {
     /// Creates an empty set of channels.
-    pub fn new(role: Role, limits: Limits) -> Self {
+    pub fn new(role: DtlsRole, limits: Limits) -> Self {
         Self {
             role,
             limits,

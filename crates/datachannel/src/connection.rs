@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
 use crate::channel::{ChannelId, ChannelOptions, Payload};
-use crate::channels::{ChannelEvent, Channels, Limits, OpenError, Role, SendError};
+use crate::channels::{ChannelEvent, Channels, DtlsRole, Limits, OpenError, SendError};
 use crate::close::Closed;
 use crate::config::Config;
 use crate::discard::{DiscardCounts, DiscardReason};
@@ -80,7 +80,7 @@ pub enum AcceptError {
 /// [`Connection::handle_timeout`] at the time that [`Connection::poll_timeout`] returns.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
+    role: DtlsRole,
     ice: Lite,
     dtls: Dtls,
     sctp: Endpoint,
@@ -181,7 +181,7 @@ impl Connection {
             return self.end(Closed::Consent);
         }
         // A DTLS client starts the handshake as soon as an address of the peer is known.
-        if (self.role == Role::Server || self.ice.remote().is_some())
+        if (self.role == DtlsRole::Server || self.ice.remote().is_some())
             && let Err(reason) = self.dtls.handle_timeout(now)
         {
             return self.end(reason);

@@ -18,7 +18,7 @@ use std::time::Instant;
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
-use crate::channels::Role;
+use crate::channels::DtlsRole;
 use crate::close::Closed;
 use crate::discard::DiscardCounts;
 use crate::fingerprint::Fingerprint;
@@ -80,7 +80,7 @@ impl Dtls {
     pub(crate) fn new(
         (origin, now): (Instant, Nanos),
         identity: &Identity,
-        role: Role,
+        role: DtlsRole,
         expected: Fingerprint,
         seed: u64,
     ) -> Result<Self, Closed> {

@@ -26,7 +26,7 @@ const MAX_ADDRESSES: usize = 32;
 
 /// ICE username fragment and password (RFC 8839 §5.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials {
+pub struct IceCredentials {
     /// `ice-ufrag`.
     pub ufrag: String,
     /// `ice-pwd`.
@@ -47,7 +47,7 @@ pub(crate) struct Lite {
 }
 
 impl Lite {
-    pub(crate) fn new(now: Nanos, local: &Credentials, remote: &Credentials) -> Self {
+    pub(crate) fn new(now: Nanos, local: &IceCredentials, remote: &IceCredentials) -> Self {
         Self {
             key: ShortTermCredentials::new(local.pwd.clone()).into(),
             username: format!("{}:{}", local.ufrag, remote.ufrag),

@@ -10,11 +10,10 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use crate::channels::Role;
+use crate::channels::DtlsRole;
 use crate::fingerprint::Fingerprint;
-use crate::ice::Credentials;
 
-pub use crate::ice::Credentials as IceCredentials;
+pub use crate::ice::IceCredentials;
 
 /// Maximum size of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
@@ -75,7 +74,7 @@ pub struct Offer {
     /// SHA-256 of the peer's certificate.
     pub fingerprint: Fingerprint,
     /// DTLS role of this end that results from the offer.
-    pub role: Role,
+    pub role: DtlsRole,
     /// The peer's SCTP port.
     pub sctp_port: u16,
     /// Maximum message size that the peer accepts, bytes.
@@ -101,7 +100,7 @@ struct Attributes {
     ufrag: Option<String>,
     pwd: Option<String>,
     fingerprint: Option<Fingerprint>,
-    role: Option<Role>,
+    role: Option<DtlsRole>,
     sctp_port: Option<u16>,
     max_message: Option<usize>,
 }
@@ -142,8 +141,8 @@ impl Attributes {
             // 5763 §5).
             "setup" => {
                 self.role = Some(match value {
-                    "actpass" | "active" => Role::Server,
-                    "passive" => Role::Client,
+                    "actpass" | "active" => DtlsRole::Server,
+                    "passive" => DtlsRole::Client,
                     _ => return Err(wrong("actpass, active, passive")),
                 });
             }
@@ -216,7 +215,7 @@ impl Offer {
         }
         let all = own.or(whole);
         Ok(Self {
-            ice: Credentials {
+            ice: IceCredentials {
                 ufrag: all.ufrag.ok_or(SdpError::Missing("ice-ufrag"))?,
                 pwd: all.pwd.ok_or(SdpError::Missing("ice-pwd"))?,
             },
@@ -287,8 +286,8 @@ impl Offer {
 
     fn write_data(&self, out: &mut String, local: &Local) -> std::fmt::Result {
         let setup = match self.role {
-            Role::Client => "active",
-            Role::Server => "passive",
+            DtlsRole::Client => "active",
+            DtlsRole::Server => "passive",
         };
         let (ip, port) = (local.address.ip(), local.address.port());
         write!(
@@ -393,7 +392,7 @@ mod tests {
     fn local() -> Local {
         Local {
             address: "127.0.0.1:4000".parse().unwrap(),
-            ice: Credentials {
+            ice: IceCredentials {
                 ufrag: "wxyz".into(),
                 pwd: "0123456789012345678901".into(),
             },
@@ -408,7 +407,7 @@ mod tests {
         assert_eq!(offer.ice.ufrag, "abcd");
         assert_eq!(offer.ice.pwd, "abcdefghijklmnopqrstuv+/");
         assert!(offer.fingerprint.to_string().ends_with("1D:1E:1F"));
-        assert_eq!((offer.role, offer.sctp_port), (Role::Server, 5_001));
+        assert_eq!((offer.role, offer.sctp_port), (DtlsRole::Server, 5_001));
         assert_eq!(offer.max_message, 262_144);
         // The offer is also accepted with line feeds only, and with the attributes at session
         // level.

@@ -5,7 +5,7 @@ use crate::world;
 
 use std::collections::BTreeMap;
 
-use anabranch_datachannel::channels::{ChannelEvent, Channels, Limits, Role};
+use anabranch_datachannel::channels::{ChannelEvent, Channels, DtlsRole, Limits};
 use anabranch_datachannel::sctp_transport::{
     OutgoingMessage, ReconfigUnavailable, SctpTransport, SendRefused,
 };
@@ -52,7 +52,7 @@ const DCEP: u32 = 50;
 fn server(change: impl FnOnce(&mut Limits)) -> Channels {
     let mut limits = Limits::of(&Config::default());
     change(&mut limits);
-    let mut channels = Channels::new(Role::Server, limits);
+    let mut channels = Channels::new(DtlsRole::Server, limits);
     channels.handle_established(1_000, 1_000);
     channels
 }
@@ -214,7 +214,7 @@ fn channels_opened_and_closed_over_and_over() {
 #[test]
 fn a_name_is_used_once() {
     let limits = Limits::of(&Config::default());
-    let mut channels = Channels::new(Role::Client, limits);
+    let mut channels = Channels::new(DtlsRole::Client, limits);
     let early = [(); 2].map(|()| channels.open(ChannelOptions::new("early")).unwrap());
     channels.handle_established(1, 1);
     assert_eq!(events(&mut channels), [ChannelEvent::Closed(early[1])]);

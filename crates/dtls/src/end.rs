@@ -2,7 +2,7 @@
 
 use crate::contexts::Contexts;
 use crate::identity::PeerIdentity;
-use crate::management::{Action, KeyManagement, Role, Start};
+use crate::management::{AgreementStart, KeyManagement, KeyManagementAction, Role};
 use crate::record::{HEADER, OVERHEAD, OpenError};
 
 /// A key management method with its keys.
@@ -26,7 +26,7 @@ impl End {
     }
 
     pub(crate) fn start(&mut self, role: Role, parameters: [&[u8]; 2], restarted: Option<u64>) {
-        self.method.start(Start {
+        self.method.start(AgreementStart {
             now: 0,
             role,
             method: 0,
@@ -42,19 +42,19 @@ impl End {
         let mut sent = Vec::new();
         while let Some(action) = self.method.poll() {
             match action {
-                Action::Send(message) => sent.push(message),
-                Action::InstallOpening(id, keys) => {
+                KeyManagementAction::Send(message) => sent.push(message),
+                KeyManagementAction::InstallOpening(id, keys) => {
                     self.contexts.install_opening(id, &keys).unwrap();
                 }
-                Action::InstallSealing(id, keys) => {
+                KeyManagementAction::InstallSealing(id, keys) => {
                     self.contexts.install_sealing(id, &keys).unwrap();
                 }
-                Action::Remove(id) => {
+                KeyManagementAction::Remove(id) => {
                     self.contexts.remove(id);
                 }
-                Action::Authenticated(identity) => self.identity = Some(identity),
-                Action::Protect => self.protected = true,
-                Action::Fail(why) => self.failed = Some(why),
+                KeyManagementAction::Authenticated(identity) => self.identity = Some(identity),
+                KeyManagementAction::Protect => self.protected = true,
+                KeyManagementAction::Fail(why) => self.failed = Some(why),
             }
         }
         sent

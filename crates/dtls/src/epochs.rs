@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::contexts::KeyId;
-use crate::management::{Action, Role, Start};
+use crate::management::{AgreementStart, KeyManagementAction, Role};
 use crate::material::KeyMaterial;
 
 /// First bit of a message that is set in control messages.
@@ -48,7 +48,7 @@ pub(crate) struct Epochs {
     /// installed when no packet of the previous restart can be in flight
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     late: Option<RestartPair>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<KeyManagementAction>,
     failed: bool,
 }
 
@@ -68,7 +68,7 @@ impl Epochs {
         }
     }
 
-    pub(crate) fn start(&mut self, start: &Start<'_>) {
+    pub(crate) fn start(&mut self, start: &AgreementStart<'_>) {
         // The deadline also applies after a restart, because restart keys do not prove the identity
         // of the peer.
         let give_up_at = start.now.saturating_add(self.policy.handshake_timeout);
@@ -111,17 +111,17 @@ impl Epochs {
         !self.failed && first & EPOCH_BITS == self.header()
     }
 
-    pub(crate) fn push(&mut self, action: Action) {
+    pub(crate) fn push(&mut self, action: KeyManagementAction) {
         self.actions.push_back(action);
     }
 
     pub(crate) fn send(&mut self, message: Vec<u8>) {
-        self.push(Action::Send(message));
+        self.push(KeyManagementAction::Send(message));
     }
 
     pub(crate) fn fail(&mut self, why: &'static str) {
         if !std::mem::replace(&mut self.failed, true) {
-            self.push(Action::Fail(why));
+            self.push(KeyManagementAction::Fail(why));
         }
     }
 
@@ -156,9 +156,9 @@ impl Epochs {
 
     pub(crate) fn install(&mut self, id: KeyId, keys: KeyMaterial, sealing: bool) {
         self.push(if sealing {
-            Action::InstallSealing(id, keys)
+            KeyManagementAction::InstallSealing(id, keys)
         } else {
-            Action::InstallOpening(id, keys)
+            KeyManagementAction::InstallOpening(id, keys)
         });
     }
 
@@ -171,7 +171,7 @@ impl Epochs {
         let interval = self.policy.rekey_interval;
         self.rekey_at = interval.map(|it| now.saturating_add(it));
         if first {
-            self.push(Action::Protect);
+            self.push(KeyManagementAction::Protect);
         }
         if !first || self.restarted.is_some() {
             self.drain_at = Some(now.saturating_add(DRAIN));
@@ -191,7 +191,7 @@ impl Epochs {
         self.drain_at = None;
         if let Some(epoch) = self.restarted.take() {
             let used = KeyId::restart(epoch);
-            self.push(Action::Remove(used));
+            self.push(KeyManagementAction::Remove(used));
         }
         if let Some(keys) = self.late.take() {
             let id = KeyId::restart(self.epoch);
@@ -204,7 +204,7 @@ impl Epochs {
             KeyId::primary(self.epoch - 1),
             KeyId::restart(self.epoch - 1),
         ] {
-            self.push(Action::Remove(id));
+            self.push(KeyManagementAction::Remove(id));
         }
     }
 
@@ -224,7 +224,7 @@ impl Epochs {
         due
     }
 
-    pub(crate) fn poll(&mut self) -> Option<Action> {
+    pub(crate) fn poll(&mut self) -> Option<KeyManagementAction> {
         self.actions.pop_front()
     }
 

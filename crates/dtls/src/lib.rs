@@ -32,7 +32,7 @@ pub mod tls;
 pub use contexts::{ContextCounters, Contexts, InstallError, KeyId, OpenedRecord};
 pub use identity::PeerIdentity;
 pub use key_schedule::expand_label;
-pub use management::{Action, KeyManagement, Role, Start};
+pub use management::{AgreementStart, KeyManagement, KeyManagementAction, Role};
 pub use material::{InvalidKeyLength, KeyMaterial};
 pub use record::{OpenError, OpeningKey, SealError, SealingKey};
 pub use replay::ReplayWindow;

@@ -17,7 +17,7 @@ pub enum Role {
 
 /// Results of the SCTP handshake that a key management method needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
+pub struct AgreementStart<'a> {
     /// The current time, nanoseconds.
     pub now: u64,
     /// This end's role.
@@ -38,7 +38,7 @@ pub struct Start<'a> {
 /// Actions that a key management method requests. They must be done in order.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Action {
+pub enum KeyManagementAction {
     /// Send this message to the peer's key management, reliably and in order.
     Send(Vec<u8>),
     /// Install keys for opening records.
@@ -60,7 +60,7 @@ pub enum Action {
 /// [`poll`](Self::poll) until it returns `None`, and then read the next timeout.
 pub trait KeyManagement: Debug + Send {
     /// Called when the association is established, or after a restart. Starts at epoch 3.
-    fn start(&mut self, start: Start<'_>);
+    fn start(&mut self, start: AgreementStart<'_>);
 
     /// Processes a message of the peer's key management.
     fn handle_message(&mut self, now: u64, message: &[u8]);
@@ -73,7 +73,7 @@ pub trait KeyManagement: Debug + Send {
     fn rekey(&mut self, now: u64);
 
     /// The next action.
-    fn poll(&mut self) -> Option<Action>;
+    fn poll(&mut self) -> Option<KeyManagementAction>;
 
     /// The time at which [`Self::handle_timeout`] should be called, nanoseconds.
     fn poll_timeout(&self) -> Option<u64>;

@@ -34,7 +34,7 @@ use zeroize::Zeroizing;
 
 use crate::contexts::KeyId;
 use crate::epochs::{CONTROL, Epochs, PROTECTION_ESTABLISHED, Policy, SECOND};
-use crate::management::{Action, KeyManagement, Role, Start};
+use crate::management::{AgreementStart, KeyManagement, KeyManagementAction, Role};
 use crate::suite::Suite;
 use exchange::{Exchange, MAC, RANDOM};
 
@@ -70,7 +70,7 @@ impl Flights {
 
 /// Settings that must be equal at both ends.
 #[derive(Clone)]
-pub struct Settings {
+pub struct PresharedSettings {
     /// The secret: at least 16 bytes, and not a password that can be guessed.
     pub secret: Zeroizing<Vec<u8>>,
     /// The cipher suite of the keys.
@@ -88,7 +88,7 @@ pub struct Settings {
     pub flights: Flights,
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for PresharedSettings {
     /// Writes everything except the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-impl Settings {
+impl PresharedSettings {
     /// Settings with this secret, AES-128-GCM, restarts, and new keys every hour.
     pub fn new(secret: &[u8]) -> Self {
         Self {
@@ -131,7 +131,7 @@ enum Step {
 /// Key management of one association.
 #[derive(Debug)]
 pub struct Preshared {
-    settings: Settings,
+    settings: PresharedSettings,
     random: exchange::RandomNumbers,
     parameters: [Vec<u8>; 2],
     epochs: Epochs,
@@ -141,7 +141,7 @@ pub struct Preshared {
 impl Preshared {
     /// Creates the key management of one association. Its random numbers are derived from `seed`,
     /// which must be secret and different for each association.
-    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+    pub fn new(settings: PresharedSettings, seed: [u8; 32]) -> Self {
         let policy = Policy {
             restart: settings.restart,
             rekey_interval: settings.rekey_interval,
@@ -277,7 +277,7 @@ impl Preshared {
 }
 
 impl KeyManagement for Preshared {
-    fn start(&mut self, start: Start<'_>) {
+    fn start(&mut self, start: AgreementStart<'_>) {
         self.parameters = [
             start.client_parameter.to_vec(),
             start.server_parameter.to_vec(),
@@ -318,7 +318,7 @@ impl KeyManagement for Preshared {
         }
     }
 
-    fn poll(&mut self) -> Option<Action> {
+    fn poll(&mut self) -> Option<KeyManagementAction> {
         self.epochs.poll()
     }
 

@@ -45,7 +45,7 @@ const WARNING: u8 = 1;
 const SECOND: u64 = 1_000_000_000;
 
 /// Settings of an end.
-pub struct Settings {
+pub struct Rfc6083Settings {
     /// Payload protocol identifier of handshake messages, 0 by default. For Diameter, RFC 6733
     /// §13.1 specifies 47.
     pub ppid: u32,
@@ -57,7 +57,7 @@ pub struct Settings {
     verifier: Verifier,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for Rfc6083Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("ppid", &self.ppid)
@@ -66,7 +66,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-impl Settings {
+impl Rfc6083Settings {
     /// Settings of an end with these credentials, for peers that `trust` accepts. Only the first
     /// certificate of the chain is sent. Its key must be for ECDSA with P-256 or P-384.
     ///
@@ -125,7 +125,7 @@ impl Settings {
 /// Actions that the handshake requests. They must be done in order.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Action {
+pub enum HandshakeAction {
     /// Send this record as one message: on stream 0, reliably and in order (RFC 6083 §4.4).
     Send {
         /// The record.
@@ -167,7 +167,7 @@ pub enum Opened {
 
 /// A DTLS connection over one association.
 pub struct Connection {
-    settings: Arc<Settings>,
+    settings: Arc<Rfc6083Settings>,
     role: Role,
     /// State of the handshake; `None` after it has succeeded or failed.
     dtls: Option<Dtls>,
@@ -178,7 +178,7 @@ pub struct Connection {
     connected: bool,
     established: bool,
     closed: bool,
-    actions: VecDeque<Action>,
+    actions: VecDeque<HandshakeAction>,
 }
 
 impl fmt::Debug for Connection {
@@ -197,7 +197,7 @@ const NEXT_KEY: u16 = 1;
 
 impl Connection {
     /// Starts a handshake. `now` is not used for time limits, which the caller applies.
-    pub fn new(settings: Arc<Settings>, role: Role, now: Instant) -> Self {
+    pub fn new(settings: Arc<Rfc6083Settings>, role: Role, now: Instant) -> Self {
         let certificate = settings.certificate.clone();
         let mut dtls = Dtls::new_12(settings.config.clone(), certificate, now);
         dtls.set_active(role == Role::Client);
@@ -249,7 +249,7 @@ impl Connection {
     }
 
     /// The next action.
-    pub fn poll(&mut self) -> Option<Action> {
+    pub fn poll(&mut self) -> Option<HandshakeAction> {
         self.actions.pop_front()
     }
 
@@ -257,7 +257,7 @@ impl Connection {
     fn fail(&mut self, why: &'static str) {
         self.dtls = None;
         self.actions.clear();
-        self.actions.push_back(Action::Fail(why));
+        self.actions.push_back(HandshakeAction::Fail(why));
     }
 
     /// Lets dimpl do `work`, and converts its output to actions.
@@ -276,7 +276,8 @@ impl Connection {
         if let Some(secrets) = seen {
             let key = secrets.shared_key();
             self.records = Records::new(&secrets, self.role == Role::Client);
-            self.actions.push_back(Action::SetKey { id: NEXT_KEY, key });
+            self.actions
+                .push_back(HandshakeAction::SetKey { id: NEXT_KEY, key });
         }
         if let Some(certificate) = output.certificate {
             let peer = match self.role {
@@ -297,8 +298,10 @@ impl Connection {
                 (Some(identity), Some(_)) => {
                     self.established = true;
                     self.dtls = None;
-                    self.actions.push_back(Action::RemoveKey(FIRST_KEY));
-                    self.actions.push_back(Action::Established(identity));
+                    self.actions
+                        .push_back(HandshakeAction::RemoveKey(FIRST_KEY));
+                    self.actions
+                        .push_back(HandshakeAction::Established(identity));
                 }
                 _ => self.fail("the peer did not prove its identity"),
             }
@@ -309,9 +312,9 @@ impl Connection {
     fn push(&mut self, record: Vec<u8>) {
         let (kind, epoch) = record::header_of(&record).unwrap_or_default();
         if epoch == NEXT_KEY {
-            self.actions.push_back(Action::UseKey(NEXT_KEY));
+            self.actions.push_back(HandshakeAction::UseKey(NEXT_KEY));
         }
-        self.actions.push_back(Action::Send {
+        self.actions.push_back(HandshakeAction::Send {
             record,
             key: epoch,
             after_all: kind == content_type::CHANGE_CIPHER_SPEC,

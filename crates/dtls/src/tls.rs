@@ -35,10 +35,10 @@ use std::sync::Arc;
 use crate::contexts::KeyId;
 use crate::epochs::{CONTROL, Epochs, PROTECTION_ESTABLISHED, Policy};
 use crate::identity::PeerIdentity;
-use crate::management::{Action, KeyManagement, Role, Start};
+use crate::management::{AgreementStart, KeyManagement, KeyManagementAction, Role};
 use crate::material::KeyMaterial;
 use connection::Connection;
-pub use settings::{Credentials, Settings, SettingsError, Trust};
+pub use settings::{Credentials, SettingsError, TlsSettings, Trust};
 
 /// Number of the method (draft-porfiri-tsvwg-sctp-dtls-handshake §9.1).
 pub const METHOD: u8 = 192;
@@ -75,7 +75,7 @@ enum Step {
 /// Key management of one association.
 #[derive(Debug)]
 pub struct Tls {
-    settings: Arc<Settings>,
+    settings: Arc<TlsSettings>,
     parameters: [Vec<u8>; 2],
     epochs: Epochs,
     step: Step,
@@ -84,7 +84,7 @@ pub struct Tls {
 
 impl Tls {
     /// Creates the key management of one association.
-    pub fn new(settings: Arc<Settings>) -> Self {
+    pub fn new(settings: Arc<TlsSettings>) -> Self {
         let policy = Policy {
             restart: settings.restart,
             rekey_interval: settings.rekey_interval,
@@ -177,7 +177,8 @@ impl Tls {
                 .fail("the peer has another identity than before");
         }
         self.identity = Some(identity.clone());
-        self.epochs.push(Action::Authenticated(identity));
+        self.epochs
+            .push(KeyManagementAction::Authenticated(identity));
         match connection.role() {
             Role::Client => self.finish(connection, keys),
             Role::Server => self.on_finished(now, &mut connection, &keys),
@@ -250,7 +251,7 @@ fn begins(records: &[u8]) -> bool {
 }
 
 impl KeyManagement for Tls {
-    fn start(&mut self, start: Start<'_>) {
+    fn start(&mut self, start: AgreementStart<'_>) {
         self.parameters = [
             start.client_parameter.to_vec(),
             start.server_parameter.to_vec(),
@@ -290,7 +291,7 @@ impl KeyManagement for Tls {
         }
     }
 
-    fn poll(&mut self) -> Option<Action> {
+    fn poll(&mut self) -> Option<KeyManagementAction> {
         self.epochs.poll()
     }
 

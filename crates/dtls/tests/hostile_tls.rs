@@ -6,8 +6,8 @@
 use std::alloc;
 use std::sync::Arc;
 
-use anabranch_dtls::tls::{Credentials, METHOD, Settings, Tls, Trust};
-use anabranch_dtls::{Action, KeyManagement, Role, Start};
+use anabranch_dtls::tls::{Credentials, METHOD, Tls, TlsSettings, Trust};
+use anabranch_dtls::{AgreementStart, KeyManagement, KeyManagementAction, Role};
 use cap::Cap;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use sha2::{Digest, Sha256};
@@ -22,7 +22,7 @@ const PARAMETER: [u8; 10] = [0x80, 6, 0, 10, 0, 0, 0, 1, 7, METHOD];
 /// Number of messages of a peer that sends endlessly.
 const MANY: usize = 2_000;
 
-fn settings() -> Arc<Settings> {
+fn settings() -> Arc<TlsSettings> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -32,12 +32,12 @@ fn settings() -> Arc<Settings> {
     let key = key.serialize_pem();
     let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let trust = Trust::default().with_authorities(issuer.pem().as_bytes());
-    Arc::new(Settings::new(credentials, trust.unwrap(), false).unwrap())
+    Arc::new(TlsSettings::new(credentials, trust.unwrap(), false).unwrap())
 }
 
-fn start(settings: &Arc<Settings>, role: Role) -> Tls {
+fn start(settings: &Arc<TlsSettings>, role: Role) -> Tls {
     let mut end = Tls::new(settings.clone());
-    end.start(Start {
+    end.start(AgreementStart {
         now: 0,
         role,
         method: METHOD,
@@ -55,9 +55,9 @@ fn act(end: &mut Tls) -> (Vec<Vec<u8>>, bool) {
     let (mut sent, mut failed) = (Vec::new(), false);
     while let Some(action) = end.poll() {
         match action {
-            Action::Send(message) => sent.push(message),
-            Action::Fail(_) => failed = true,
-            Action::InstallOpening(..) => {}
+            KeyManagementAction::Send(message) => sent.push(message),
+            KeyManagementAction::Fail(_) => failed = true,
+            KeyManagementAction::InstallOpening(..) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -65,7 +65,7 @@ fn act(end: &mut Tls) -> (Vec<Vec<u8>>, bool) {
 }
 
 /// Sends `messages` to a new end until it fails. If it does not fail, lets its time limit expire.
-fn attack(settings: &Arc<Settings>, role: Role, messages: impl Iterator<Item = Vec<u8>>) {
+fn attack(settings: &Arc<TlsSettings>, role: Role, messages: impl Iterator<Item = Vec<u8>>) {
     let before = MEMORY.allocated();
     let mut end = start(settings, role);
     let mut failed = act(&mut end).1;

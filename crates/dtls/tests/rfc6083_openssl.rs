@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_dtls::Role;
-use anabranch_dtls::rfc6083::{Action, Connection, Opened, Settings};
+use anabranch_dtls::rfc6083::{Connection, HandshakeAction, Opened, Rfc6083Settings};
 use anabranch_dtls::tls::{Credentials, Trust};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
@@ -96,7 +96,7 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let trust = Trust::default().with_authorities(issuer.pem().as_bytes());
     let trust = trust.unwrap().with_name("server.example.org");
-    let settings = Arc::new(Settings::new(&credentials, trust).unwrap());
+    let settings = Arc::new(Rfc6083Settings::new(&credentials, trust).unwrap());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.1", port)).unwrap();
     socket.set_read_timeout(Some(HANGS)).unwrap();
@@ -108,9 +108,9 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     while !connection.is_established() {
         while let Some(action) = connection.poll() {
             match action {
-                Action::Send { record, .. } => drop(socket.send(&record).unwrap()),
-                Action::SetKey { key, .. } => shared = Some(key),
-                Action::Fail(why) => panic!("{why}"),
+                HandshakeAction::Send { record, .. } => drop(socket.send(&record).unwrap()),
+                HandshakeAction::SetKey { key, .. } => shared = Some(key),
+                HandshakeAction::Fail(why) => panic!("{why}"),
                 _ => {}
             }
         }

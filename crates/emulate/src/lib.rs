@@ -35,7 +35,7 @@ use std::net::{IpAddr, SocketAddr};
 use anabranch_sim::{BuildError, NodeId, World};
 use thiserror::Error;
 
-pub use report::{Report, Timing};
+pub use report::{DepartureLateness, EmulationReport};
 use running::{Failure, Running};
 
 /// Headers that count as part of a packet on the emulated links.
@@ -172,7 +172,7 @@ impl From<Failure> for StartError {
 pub struct Emulator {
     address: SocketAddr,
     far_port: u16,
-    running: Running<Report>,
+    running: Running<EmulationReport>,
 }
 
 impl Emulator {
@@ -198,7 +198,7 @@ impl Emulator {
         Ok(Self {
             address,
             far_port,
-            running: Running::start(Report::default(), make, run)?,
+            running: Running::start(EmulationReport::default(), make, run)?,
         })
     }
 
@@ -213,12 +213,12 @@ impl Emulator {
     }
 
     /// Statistics so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> EmulationReport {
         self.running.report()
     }
 
     /// Stops the emulator and returns its statistics.
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> EmulationReport {
         // Cannot fail: only drivers with captures return errors.
         let _ = self.running.halt();
         self.report()

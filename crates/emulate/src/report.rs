@@ -11,7 +11,7 @@ const BUCKETS: usize = 10_000;
 /// Statistics since the start.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Report {
+pub struct EmulationReport {
     /// Number of packets received at the near and the far side.
     pub received: [u64; 2],
     /// Number of packets sent at the near and the far side.
@@ -23,19 +23,19 @@ pub struct Report {
     /// should not be used.
     pub overrun: u64,
     /// Lateness of departures, compared with the times that the network computed.
-    pub timing: Timing,
+    pub timing: DepartureLateness,
 }
 
 /// Distribution of the lateness of packets.
 #[derive(Clone, Debug, Default)]
-pub struct Timing {
+pub struct DepartureLateness {
     buckets: Vec<u64>,
     count: u64,
     sum: u128,
     most: Nanos,
 }
 
-impl Timing {
+impl DepartureLateness {
     /// Adds a packet that departed late by `late` nanoseconds.
     pub(crate) fn add(&mut self, late: Nanos) {
         if self.buckets.is_empty() {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_distribution_by_hand() {
-        let mut timing = Timing::default();
+        let mut timing = DepartureLateness::default();
         assert_eq!(
             (timing.mean(), timing.quantile(0.99), timing.most()),
             (0, 0, 0)

@@ -9,13 +9,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anabranch_sim::{AgentId, Attachment, Binding, BuildError, Family, NodeId, World};
+use anabranch_sim::{AddressFamily, AgentId, Attachment, Binding, BuildError, NodeId, World};
 use anabranch_transport::{Nanos, Path as Addresses};
 use bytes::{Bytes, BytesMut};
 
 use crate::clock::Clock;
 use crate::gateway::{Crossed, Gateway};
-use crate::report::Report;
+use crate::report::EmulationReport;
 use crate::running::Shared;
 use crate::socket::{FAR, NEAR, POLL_INTERVAL, Sockets};
 use crate::{Config, Framing, Path};
@@ -48,8 +48,8 @@ pub(crate) struct Driver {
     arrivals: Receiver<Arrived>,
     overrun: Arc<AtomicU64>,
     readers: Vec<JoinHandle<()>>,
-    report: Report,
-    shared: Shared<Report>,
+    report: EmulationReport,
+    shared: Shared<EmulationReport>,
     published: Nanos,
 }
 
@@ -58,7 +58,7 @@ impl Driver {
         path: Path,
         config: Config,
         sockets: Sockets,
-        shared: Shared<Report>,
+        shared: Shared<EmulationReport>,
     ) -> Result<Self, BuildError> {
         let Path {
             mut world,
@@ -94,7 +94,7 @@ impl Driver {
             arrivals,
             overrun,
             readers: readers.into(),
-            report: Report::default(),
+            report: EmulationReport::default(),
             shared,
             published: 0,
         })
@@ -196,7 +196,7 @@ impl Driver {
 
     fn publish(&mut self) {
         let overrun = self.report.overrun + self.overrun.load(Ordering::Relaxed);
-        self.shared.publish(Report {
+        self.shared.publish(EmulationReport {
             dropped: self.world.ledger().dropped,
             overrun,
             ..self.report.clone()
@@ -213,7 +213,7 @@ fn attach(
     let topology = world.topology();
     let address = |node: NodeId| {
         topology
-            .addresses(node, Family::V4)
+            .addresses(node, AddressFamily::V4)
             .next()
             .ok_or(BuildError::UnknownNode(node.index()))
     };

@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use anabranch_emulate::{Config, Emulator, Framing, Path, Report};
+use anabranch_emulate::{Config, EmulationReport, Emulator, Framing, Path};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
-    BuildError, DirectionConfig, DropReason, DropTail, Limit, LinkConfig, PlacedLoss, Seed,
+    BuildError, DirectionConfig, DropReason, DropTail, LinkConfig, PlacedLoss, QueueLimit, Seed,
     Topology, World,
 };
 
@@ -101,7 +101,7 @@ fn nothing_is_early() {
 }
 
 /// Waits until this many packets have arrived at the near side.
-fn await_received(emulator: &Emulator, count: u64) -> Report {
+fn await_received(emulator: &Emulator, count: u64) -> EmulationReport {
     for _ in 0..12_000 {
         let report = emulator.report();
         if report.received[0] >= count {
@@ -122,7 +122,7 @@ fn losses_and_full_queues_are_the_simulators() {
         // queued, up to ten of them.
         let forward = DirectionConfig::new(1, 0)
             .with_loss(half)
-            .with_queue(DropTail::new(Limit::Packets(10))?);
+            .with_queue(DropTail::new(QueueLimit::Packets(10))?);
         path(forward, DirectionConfig::instant(0))
     };
     let emulator = Emulator::start(config, build).expect("loopback");

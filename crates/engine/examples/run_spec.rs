@@ -11,7 +11,7 @@ use std::error::Error;
 use std::path::Path;
 
 use anabranch_engine::files::Files;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
@@ -30,13 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let text = std::fs::read_to_string(folder.join(name));
         text.map_err(|error| error.to_string())
     };
-    let request = Request::new(file, text).with(|it| {
+    let request = PlanRequest::new(file, text).with(|it| {
         it.files = Files::new(read);
         it.overrides = arguments.collect();
         it.seed = seed;
     });
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let unit = units.first().ok_or("the spec has nothing to run")?;
     let record = world::run(unit, seed, &mut NullSink, &[])?;
     println!("{record:?}");

@@ -19,7 +19,7 @@ pub mod resume;
 pub mod series;
 pub mod transfers;
 
-use anabranch_sim::workload::{BoxedWorkload, Facts, Message, Offer, Workload};
+use anabranch_sim::workload::{BoxedWorkload, Facts, Message, NextMessage, Workload};
 use anabranch_transport::Nanos;
 
 /// A workload, and the message taken from it that the transport has not accepted yet.
@@ -81,10 +81,10 @@ impl Feed {
         }
         self.next = None;
         match self.workload.next(now) {
-            Offer::Now(message) => self.waiting = Some(message),
-            Offer::At(next) => self.next = Some(next),
-            Offer::Waiting => {}
-            Offer::Done => self.state = FeedState::Over,
+            NextMessage::Now(message) => self.waiting = Some(message),
+            NextMessage::At(next) => self.next = Some(next),
+            NextMessage::Waiting => {}
+            NextMessage::Done => self.state = FeedState::Over,
         }
         self.waiting
     }

@@ -6,9 +6,9 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::decode::decode;
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::source_span::SourceSpan;
-use anabranch_scenario::sweep::Setting;
+use anabranch_scenario::sweep::Assignment;
 use anabranch_scenario::transport::Transport;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use anabranch_sctp::Config;
 
 use crate::transport::Transports;
@@ -31,14 +31,14 @@ pub struct Sctp {
 pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let failed = |problems| SpecError::new("command line", "", settings, problems);
     let mut root = table(SourceSpan::Argument(0));
-    let protocol = Node {
+    let protocol = SpecNode {
         place: SourceSpan::Argument(0),
         value: NodeValue::Text("sctp".to_owned()),
     };
     insert(&mut root, &["protocol"], protocol, SourceSpan::Argument(0));
     let mut problems = Vec::new();
     for (number, argument) in settings.iter().enumerate() {
-        match Setting::parse(argument, number) {
+        match Assignment::parse(argument, number) {
             Ok(setting) => {
                 let path: Vec<&str> = setting.key.split('.').collect();
                 let place = setting.key_place.clone();
@@ -87,8 +87,8 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     Ok(Sctp { transport, config })
 }
 
-fn table(place: SourceSpan) -> Node {
-    Node {
+fn table(place: SourceSpan) -> SpecNode {
+    SpecNode {
         place,
         value: NodeValue::Table(Vec::new()),
     }
@@ -96,7 +96,7 @@ fn table(place: SourceSpan) -> Node {
 
 /// Inserts a value at `path` and creates missing tables. Returns false if a value on the path is
 /// not a table.
-fn insert(node: &mut Node, path: &[&str], value: Node, place: SourceSpan) -> bool {
+fn insert(node: &mut SpecNode, path: &[&str], value: SpecNode, place: SourceSpan) -> bool {
     let (Some((&key, rest)), NodeValue::Table(entries)) = (path.split_first(), &mut node.value)
     else {
         return false;

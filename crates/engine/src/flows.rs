@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anabranch_scenario::names::{Name, member_name};
-use anabranch_scenario::{Flow, Spec, Start};
+use anabranch_scenario::names::{MemberSelection, member_name};
+use anabranch_scenario::{Flow, Spec, StartTime};
 use anabranch_sim::loss::{Flows, Traffic};
 use anabranch_sim::{Inspect, Seed, start_time};
 use anabranch_transport::Nanos;
 
-use crate::agent::inspect::{Inspector, Reader, Watched};
+use crate::agent::inspect::{Inspector, PacketReader, Watched};
 use crate::transport::SharedTransport;
 
 /// First source port and first sink port. Each member of each flow uses the next pair. No protocol
@@ -52,8 +52,8 @@ pub fn ports(number: u32) -> [u16; 2] {
 /// Start time of a member of a flow.
 pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
     match flow.start {
-        Start::At(at) => at.0,
-        Start::Uniform {
+        StartTime::At(at) => at.0,
+        StartTime::Uniform {
             uniform: [from, to],
         } => start_time(seed, name, from.0, to.0),
     }
@@ -67,7 +67,7 @@ impl NumberedMember<'_> {
 }
 
 /// Packet reader for the packets of a transport.
-pub fn reader(transport: &SharedTransport) -> Reader {
+pub fn reader(transport: &SharedTransport) -> PacketReader {
     let transport = Arc::clone(transport);
     Box::new(move |packet| transport.inspect(packet))
 }
@@ -108,7 +108,7 @@ struct FlowIndexInner {
 
 impl Flows for FlowIndex {
     fn numbers(&self, name: &str) -> Vec<u32> {
-        let name = Name::parse(name);
+        let name = MemberSelection::parse(name);
         let named = self.0.names.iter().filter(|((flow, count), member, _)| {
             flow == name.group && name.contains(*member, *count)
         });

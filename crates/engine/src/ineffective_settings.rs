@@ -9,11 +9,11 @@ use std::collections::btree_map::Entry;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::kind_choice::{KindChoice, KindFamily};
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::{Flow, Link, Spec};
 use anabranch_settings::{Effect, Registry};
 use anabranch_sim::loss::Traffic;
-use anabranch_sim::wifi::Propagation as Law;
+use anabranch_sim::wifi::PropagationLoss as Law;
 use anabranch_sim::workload::{Context, TransportCapabilities};
 
 use crate::kinds::Standard;
@@ -218,7 +218,7 @@ impl Judge<'_, '_> {
                 let one = rate.steps().len() == 1;
                 self.statement(
                     &format!("{path}.repeat"),
-                    Span(repeat),
+                    TimeSpan(repeat),
                     one,
                     "with one step, which lasts",
                 );

@@ -2,7 +2,7 @@
 
 use anabranch_orbit::Constellation;
 use anabranch_scenario::Workload;
-use anabranch_settings::{KindEntry, Prepared, Refusal, Registry};
+use anabranch_settings::{KindEntry, KindError, Prepared, Registry};
 use anabranch_sim::Rng;
 use anabranch_sim::loss::{self, Loss, Traffic};
 use anabranch_sim::propagation::{self, Propagation};
@@ -152,7 +152,7 @@ impl Standard {
         chosen: &Workload,
         rng: Rng,
         packet: usize,
-    ) -> Result<workload::BoxedWorkload, Refusal> {
+    ) -> Result<workload::BoxedWorkload, KindError> {
         let context = workload::Context::new(rng, packet);
         self.prepare_workload(chosen)?.build(context)
     }
@@ -164,7 +164,7 @@ impl Standard {
     pub fn prepare_workload(
         &self,
         chosen: &Workload,
-    ) -> Result<Prepared<workload::BoxedWorkload, workload::Context>, Refusal> {
+    ) -> Result<Prepared<workload::BoxedWorkload, workload::Context>, KindError> {
         let values = chosen.values(&self.workloads);
         self.workloads.prepare(&chosen.kind, values)
     }

@@ -7,13 +7,13 @@ use anabranch_transport::{Nanos, ProbeSet, Sample};
 use crate::agent::flow_stats::FlowStats;
 use crate::metric::{FlowOutcome, Life, LinkOutcome, RunOutcome};
 use crate::network;
-use crate::plan::Unit;
+use crate::plan::PlannedRun;
 use crate::point::PlannedPoint;
 use crate::resolved_point::PlannedMember;
 use crate::runner::Runner;
 use crate::sink::Sink;
 use crate::transport::Transport;
-use crate::world::recorder::Recorder;
+use crate::world::recorder::RunRecorder;
 use crate::world::{WorldError, outcomes};
 
 /// Observations of one member of a flow in a run on real sockets. Times are nanoseconds from the
@@ -32,7 +32,7 @@ pub struct Observed {
 
 /// Probes that the sender and the receiver of each flow must enable in a replication of a point.
 pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
-    let mut recording = Recorder::new(&point.experiment, replication);
+    let mut recording = RunRecorder::new(&point.experiment, replication);
     let members = point.resolved.members.iter();
     members.fold(ProbeSet::NONE, |all, member| {
         let tally = tally(point, member, 0, &mut recording);
@@ -46,7 +46,7 @@ fn tally(
     point: &PlannedPoint,
     member: &PlannedMember,
     start: Nanos,
-    recording: &mut Recorder,
+    recording: &mut RunRecorder,
 ) -> FlowStats {
     let flow = &point.spec.flows[member.flow];
     let life = Life {
@@ -65,7 +65,7 @@ fn tally(
 /// # Errors
 /// The errors of the sink.
 pub fn record(
-    unit: &Unit<'_>,
+    unit: &PlannedRun<'_>,
     observed: &[Observed],
     sink: &mut dyn Sink,
 ) -> Result<RunRecord, WorldError> {
@@ -73,7 +73,7 @@ pub fn record(
     let (spec, experiment) = (&*point.spec, &*point.experiment);
     let duration = spec.world.duration.0;
     let resolved = &point.resolved;
-    let mut recording = Recorder::new(experiment, unit.replication);
+    let mut recording = RunRecorder::new(experiment, unit.replication);
     let members = resolved.members.iter().zip(observed);
     let tallies = members.map(|(member, seen)| {
         let mut tally = tally(point, member, seen.start, &mut recording);
@@ -150,11 +150,11 @@ pub const LIVE: &str = "live";
 
 impl<F> Runner for Live<F>
 where
-    F: Fn(&Unit<'_>, u64) -> Result<Vec<Observed>, String> + Sync,
+    F: Fn(&PlannedRun<'_>, u64) -> Result<Vec<Observed>, String> + Sync,
 {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -162,7 +162,7 @@ where
         record(unit, &observed, sink)
     }
 
-    fn kind(&self, _: &Unit<'_>) -> &'static str {
+    fn kind(&self, _: &PlannedRun<'_>) -> &'static str {
         LIVE
     }
 }

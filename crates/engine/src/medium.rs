@@ -1,13 +1,14 @@
 //! Parameters of a cell's 802.11 medium.
 
 use anabranch_scenario::checker::Checker;
-use anabranch_scenario::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
+use anabranch_scenario::quantity::{Capacity, Frequency, Length, Power, Rate, Size, TimeSpan};
 use anabranch_scenario::wifi::{
     AfterErrorRule, Backoff, IdleAccessRule, Overrides, ParameterSet, PropagationLaw,
     ResponseTimeoutRule, Wifi,
 };
 use anabranch_sim::wifi::{
-    AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, Propagation, ResponseTimeout,
+    AfterError, BackoffRange, IdleAccess, ParameterError, PropagationLoss, ResponseTimeout,
+    WifiParameters,
 };
 
 /// Copies the values that a spec sets over those of a parameter set.
@@ -22,13 +23,13 @@ macro_rules! put {
 }
 
 /// Parameters of the medium of a cell: its set, overridden by the values of the cell.
-pub fn parameters(cell: &Wifi) -> Parameters {
+pub fn parameters(cell: &Wifi) -> WifiParameters {
     let mut all = match cell.set {
-        ParameterSet::Ieee80211b => Parameters::ieee80211b(),
-        ParameterSet::Rafiq2007 => Parameters::rafiq2007(),
+        ParameterSet::Ieee80211b => WifiParameters::ieee80211b(),
+        ParameterSet::Rafiq2007 => WifiParameters::rafiq2007(),
     };
     let own = &cell.parameters;
-    let span = |span: Span| span.0;
+    let span = |span: TimeSpan| span.0;
     let rate = |rate: Rate| rate.0;
     // A size above the maximum has the same effect as the maximum, because no frame is larger.
     let size = |size: Size| u32::try_from(size.0).unwrap_or(u32::MAX);
@@ -54,14 +55,14 @@ pub fn parameters(cell: &Wifi) -> Parameters {
         antenna_height as antenna_height: |height: Length| height.0,
         system_loss as system_loss,
     );
-    if let Some(Amount::Packets(packets)) = own.queue {
+    if let Some(Capacity::Packets(packets)) = own.queue {
         all.queue_limit = packets as usize;
     }
     choices(own, &mut all);
     all
 }
 
-fn choices(own: &Overrides, all: &mut Parameters) {
+fn choices(own: &Overrides, all: &mut WifiParameters) {
     if let Some(range) = own.backoff_range {
         all.backoff_range = match range {
             Backoff::ThroughWindow => BackoffRange::ThroughWindow,
@@ -82,8 +83,8 @@ fn choices(own: &Overrides, all: &mut Parameters) {
     }
     if let Some(law) = own.propagation {
         all.radio.propagation = match law {
-            PropagationLaw::FreeSpace => Propagation::FreeSpace,
-            PropagationLaw::TwoRayGround => Propagation::TwoRayGround,
+            PropagationLaw::FreeSpace => PropagationLoss::FreeSpace,
+            PropagationLaw::TwoRayGround => PropagationLoss::TwoRayGround,
         };
     }
     all.response_timeout = match (own.response_timeout, own.timeout_slack) {

@@ -10,7 +10,7 @@ use anabranch_scenario::records::Measure;
 use anabranch_scenario::{Flow, Metric as MetricSpec};
 use anabranch_settings::{KindEntry, Registry};
 use anabranch_sim::workload::Facts;
-use anabranch_sim::{Direction, LinkProbes};
+use anabranch_sim::{LinkDirection, LinkProbes};
 use anabranch_transport::{Nanos, Probe};
 
 use crate::agent::observer::{Observer, Observing};
@@ -96,7 +96,7 @@ pub fn kinds() -> Registry<BoxedMetric> {
 
 /// Name and unit of a value in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct ResultName {
     /// Flow or link to which the value belongs.
     pub series: String,
     /// Name of the metric.
@@ -105,7 +105,7 @@ pub struct Name {
     pub unit: &'static str,
 }
 
-impl Name {
+impl ResultName {
     /// Name of the value `metric` of `series`, in `unit`.
     pub fn new(series: &str, metric: &str, unit: &'static str) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Name {
 /// Data that a metric needs from the run, in addition to its observers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Needs {
+pub struct MeasureNeeds {
     /// Whether messages must carry their offer time.
     pub delays: bool,
     /// Whether messages must carry numbers, for the exactly-once check.
@@ -132,7 +132,7 @@ pub struct Needs {
     pub moments: Vec<Nanos>,
 }
 
-impl Needs {
+impl MeasureNeeds {
     /// Applies `change` to the value, and returns it.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
@@ -171,7 +171,7 @@ pub struct ObservedDirection<'a> {
     /// Name of the link, or of a member of a group of links.
     pub link: &'a str,
     /// The direction.
-    pub direction: Direction,
+    pub direction: LinkDirection,
     /// Samples that the observers of the metric receive by [`Observer::link`].
     pub probes: LinkProbes,
 }
@@ -179,7 +179,7 @@ pub struct ObservedDirection<'a> {
 /// A metric of a spec: its observers during a run, and the computation of its results.
 pub trait Metric: Send + Sync {
     /// Names of the metric's values in the results.
-    fn names(&self) -> Vec<Name>;
+    fn names(&self) -> Vec<ResultName>;
 
     /// Name of the flow, or member of a flow, that the metric observes.
     fn flow(&self) -> Option<&str> {
@@ -195,12 +195,12 @@ pub trait Metric: Send + Sync {
     /// the flow that the metric names.
     fn watches(&self, flow: &str) -> bool {
         self.flow()
-            .is_some_and(|name| names::Name::parse(name).group == flow)
+            .is_some_and(|name| names::MemberSelection::parse(name).group == flow)
     }
 
     /// Data that the metric needs from the run, in addition to its observers.
-    fn needs(&self) -> Needs {
-        Needs::default()
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds::default()
     }
 
     /// A flow and a probe that the metric counts, in addition to the probes of its observers.
@@ -254,11 +254,11 @@ impl Measures {
     }
 
     /// Combined needs of all metrics for a flow, without the recording times.
-    pub fn needs_of(&self, flow: &str) -> Needs {
+    pub fn needs_of(&self, flow: &str) -> MeasureNeeds {
         let of_flow = self.0.iter().filter(|it| it.watches(flow));
-        of_flow.fold(Needs::default(), |all, metric| {
+        of_flow.fold(MeasureNeeds::default(), |all, metric| {
             let needs = metric.needs();
-            Needs {
+            MeasureNeeds {
                 delays: all.delays || needs.delays,
                 numbers: all.numbers || needs.numbers,
                 transfers: all.transfers || needs.transfers,
@@ -310,7 +310,7 @@ impl Measures {
         &self,
         (link, count): (&str, u32),
         member: u32,
-        direction: Direction,
+        direction: LinkDirection,
         end: Nanos,
     ) -> (LinkProbes, Vec<Observing>) {
         let life = Life {
@@ -320,7 +320,7 @@ impl Measures {
         };
         let wanted = |metric: &dyn Metric| {
             let lane = metric.lane()?;
-            let name = names::Name::parse(lane.link);
+            let name = names::MemberSelection::parse(lane.link);
             let meant = lane.direction == direction && name.group == link;
             (meant && name.contains(member, count)).then_some(lane.probes)
         };
@@ -364,14 +364,14 @@ impl Measures {
 pub(crate) fn make(
     kinds: &Registry<BoxedMetric>,
     metric: &MetricSpec,
-) -> Result<BoxedMetric, anabranch_settings::Refusal> {
+) -> Result<BoxedMetric, anabranch_settings::KindError> {
     kinds.build(&metric.kind, &metric.values(kinds), ())
 }
 
 /// Window of the whole run.
 fn whole(life: Life) -> Window {
-    use anabranch_scenario::quantity::Span;
-    Window([Span(0), Span(life.end)])
+    use anabranch_scenario::quantity::TimeSpan;
+    Window([TimeSpan(0), TimeSpan(life.end)])
 }
 
 #[cfg(test)]

@@ -12,12 +12,14 @@ mod wifi;
 use std::net::IpAddr;
 
 use anabranch_scenario::kind_families::LossPlacement;
-use anabranch_scenario::names::{Name, carrier_members, count_of, link_members, member_name};
+use anabranch_scenario::names::{
+    MemberSelection, carrier_members, count_of, link_members, member_name,
+};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::LinkMedium;
 use anabranch_scenario::world::Impairment;
 use anabranch_scenario::{Link, Spec};
-use anabranch_settings::{Prepared, Refusal};
+use anabranch_settings::{KindError, Prepared};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::propagation::Propagation;
 use anabranch_sim::queue::QueueDiscipline;
@@ -43,7 +45,7 @@ pub enum NetworkError {
     Build(#[from] BuildError),
     /// A kind in the spec cannot be built.
     #[error(transparent)]
-    Kind(#[from] Refusal),
+    Kind(#[from] KindError),
     /// The paths of a flow cannot be given addresses.
     #[error(transparent)]
     Address(#[from] multihoming::AddressError),
@@ -145,11 +147,11 @@ impl Parts {
     ///
     /// # Errors
     /// [`Refusal`] if a kind is unknown or cannot be built.
-    pub fn new(spec: &Spec, kinds: &Standard) -> Result<Self, Refusal> {
+    pub fn new(spec: &Spec, kinds: &Standard) -> Result<Self, KindError> {
         let links = spec.links.iter();
         let links = links.map(|link| Ok([of(kinds, link, true)?, of(kinds, link, false)?]));
         Ok(Self {
-            links: links.collect::<Result<_, Refusal>>()?,
+            links: links.collect::<Result<_, KindError>>()?,
             constellations: spec
                 .constellations
                 .iter()
@@ -161,7 +163,7 @@ impl Parts {
     }
 }
 
-fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal> {
+fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, KindError> {
     let queue = link.queue.side(forward).map(|queue| {
         let kinds = &kinds.queues;
         kinds.prepare(&queue.kind, queue.values(kinds))
@@ -169,12 +171,12 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
     let propagation = link.delay.side(forward).map(|propagation| {
         let kinds = &kinds.propagations;
         let prepared = kinds.prepare(&propagation.kind, propagation.values(kinds))?;
-        Ok::<_, Refusal>((prepared, propagation.allow_reordering()))
+        Ok::<_, KindError>((prepared, propagation.allow_reordering()))
     });
     let loss = link.loss.side(forward).map(|loss| {
         let kinds = &kinds.losses;
         let prepared = kinds.prepare(&loss.kind, loss.values(kinds))?;
-        Ok::<_, Refusal>((prepared, place_of(loss)))
+        Ok::<_, KindError>((prepared, place_of(loss)))
     });
     Ok(Direction {
         queue: queue.transpose()?,
@@ -235,7 +237,7 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
 /// Node at the end of member `index` of a group of links or flows. `name` may contain the index of
 /// a node; otherwise it is the node with the same index, or the only node of the group.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
-    let name = Name::parse(name);
+    let name = MemberSelection::parse(name);
     let group = name.group;
     let count = count_of(spec, group).unwrap_or(1);
     let range = name.range(count);
@@ -258,7 +260,7 @@ pub fn ends(
     let ends = [&flow.from, &flow.to];
     if let Some(pair) = flow.matrix.get(member.index as usize) {
         let of = |place: usize| {
-            let group = Name::parse(ends[place]).group;
+            let group = MemberSelection::parse(ends[place]).group;
             end(topology, spec, &format!("{group}[{}]", pair[place]), 0)
         };
         return Ok([of(0)?, of(1)?]);

@@ -13,7 +13,7 @@ use crate::sink::RunId;
 /// Request for a plan: a spec file and the options of the caller.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Request {
+pub struct PlanRequest {
     /// Name of the file, for messages.
     pub file: String,
     /// Text of the file.
@@ -34,7 +34,7 @@ pub struct Request {
     pub files: Files,
 }
 
-impl Request {
+impl PlanRequest {
     /// Creates a request for a whole spec, from the name of its file for messages and its text.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Request {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The request from which the plan was made.
-    pub request: Request,
+    pub request: PlanRequest,
     /// The spec at the first point, for titles, tables and figures.
     pub spec: Spec,
     /// SHA-256 of the values in the file with overrides, as hex digits.
@@ -138,7 +138,7 @@ impl Plan {
 
 /// Unit of a plan: one run, which is one replication of a point.
 #[derive(Clone, Copy, Debug)]
-pub struct Unit<'a> {
+pub struct PlannedRun<'a> {
     /// The experiment.
     pub experiment: &'a PlannedExperiment,
     /// The point.
@@ -147,9 +147,9 @@ pub struct Unit<'a> {
     pub replication: u32,
 }
 
-impl Unit<'_> {
+impl PlannedRun<'_> {
     /// All runs of a plan, in order.
-    pub fn all(plan: &Plan) -> Vec<Unit<'_>> {
+    pub fn all(plan: &Plan) -> Vec<PlannedRun<'_>> {
         let experiments = plan.experiments.iter();
         let points = experiments.flat_map(|experiment| {
             experiment
@@ -159,7 +159,7 @@ impl Unit<'_> {
         });
         points
             .flat_map(|(experiment, point)| {
-                (0..experiment.replications).map(move |replication| Unit {
+                (0..experiment.replications).map(move |replication| PlannedRun {
                     experiment,
                     point,
                     replication,

@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::document::Document;
 use anabranch_scenario::limits::MAX_RUNS;
-use anabranch_scenario::output::{Row, Table};
+use anabranch_scenario::output::{Row, TableOutput};
 use anabranch_scenario::source_span::SourceSpan;
-use anabranch_scenario::sweep::{Points, Setting};
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::sweep::{Assignment, Points};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use anabranch_scenario::vocabulary::{MeasureName, Vocabulary};
 use anabranch_scenario::{
     Experiment, Spec, Sweep, decode, output_dependencies, profiles, substitute,
@@ -30,7 +30,7 @@ use anabranch_settings::counted;
 
 use crate::kinds::Standard;
 use crate::parallel::{self, Executor, Sequential};
-use crate::plan::{Plan, PlannedExperiment, Request};
+use crate::plan::{Plan, PlanRequest, PlannedExperiment};
 use crate::point::{Lean, PlannedPoint, PointSummary, Source, facts, hash};
 use across::Across;
 
@@ -41,7 +41,7 @@ impl Plan {
     ///
     /// # Errors
     /// All errors of the spec.
-    pub fn new(request: Request) -> Result<Self, SpecError> {
+    pub fn new(request: PlanRequest) -> Result<Self, SpecError> {
         Self::with(request, &Standard::default())
     }
 
@@ -49,7 +49,7 @@ impl Plan {
     ///
     /// # Errors
     /// All errors of the spec.
-    pub fn with(request: Request, kinds: &Standard) -> Result<Self, SpecError> {
+    pub fn with(request: PlanRequest, kinds: &Standard) -> Result<Self, SpecError> {
         Self::with_executor(request, kinds, &Sequential)
     }
 
@@ -59,11 +59,11 @@ impl Plan {
     /// # Errors
     /// All errors of the spec.
     pub fn with_executor(
-        request: Request,
+        request: PlanRequest,
         kinds: &Standard,
         spread: &dyn Executor,
     ) -> Result<Self, SpecError> {
-        Node::parse(&request.text)
+        SpecNode::parse(&request.text)
             .and_then(|root| build(&request, root, kinds, spread))
             .map_err(|problems| {
                 SpecError::new(&request.file, &request.text, &request.overrides, problems)
@@ -75,7 +75,7 @@ impl Plan {
     ///
     /// # Errors
     /// All errors of the spec, as for a file with the same contents, but without line numbers.
-    pub fn of(document: &Document, request: Request) -> Result<Self, SpecError> {
+    pub fn of(document: &Document, request: PlanRequest) -> Result<Self, SpecError> {
         Self::of_with(document, request, &Standard::default())
     }
 
@@ -85,10 +85,10 @@ impl Plan {
     /// All errors of the spec.
     pub fn of_with(
         document: &Document,
-        request: Request,
+        request: PlanRequest,
         kinds: &Standard,
     ) -> Result<Self, SpecError> {
-        let request = Request {
+        let request = PlanRequest {
             text: document.to_toml(),
             ..request
         };
@@ -101,8 +101,8 @@ impl Plan {
 }
 
 fn build(
-    request: &Request,
-    mut root: Node,
+    request: &PlanRequest,
+    mut root: SpecNode,
     kinds: &Standard,
     spread: &dyn Executor,
 ) -> Result<Plan, Vec<Diagnostic>> {
@@ -121,7 +121,7 @@ fn build(
     let mut experiments = Vec::new();
     for (index, experiment) in overridden
         .get("experiment")
-        .map(Node::items)
+        .map(SpecNode::items)
         .unwrap_or_default()
         .iter()
         .enumerate()
@@ -180,8 +180,8 @@ fn build(
 /// Checks that the total number of runs is within the limit. The message names the experiment with
 /// the most runs.
 fn check_runs(
-    request: &Request,
-    root: &Node,
+    request: &PlanRequest,
+    root: &SpecNode,
     experiments: &[PlannedExperiment],
     problems: &mut Vec<Diagnostic>,
 ) {
@@ -193,7 +193,10 @@ fn check_runs(
     if all <= MAX_RUNS {
         return;
     }
-    let items = root.get("experiment").map(Node::items).unwrap_or_default();
+    let items = root
+        .get("experiment")
+        .map(SpecNode::items)
+        .unwrap_or_default();
     let item = items
         .iter()
         .find(|item| item.own_name() == Some(&largest.id));
@@ -232,19 +235,19 @@ fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
             ..Row::default()
         };
         let title = experiment.title.clone().or_else(|| spec.title.clone());
-        Table {
+        TableOutput {
             id: experiment.id.clone(),
             title: title.unwrap_or_else(|| spec.name.clone()),
             experiment: Some(experiment.id.clone()),
             rows: names.map(row).collect(),
-            ..Table::default()
+            ..TableOutput::default()
         }
     };
     spec.tables = spec.experiments.iter().map(table).collect();
 }
 
 /// Adds an experiment, if the file has none.
-fn add_main_experiment(root: &mut Node) {
+fn add_main_experiment(root: &mut SpecNode) {
     if root.get("experiment").is_some() {
         return;
     }
@@ -252,13 +255,13 @@ fn add_main_experiment(root: &mut Node) {
     let entry = |key: &str, value| TableEntry {
         key: key.to_owned(),
         key_place: place.clone(),
-        node: Node {
+        node: SpecNode {
             place: place.clone(),
             value,
         },
     };
     let id = entry("id", NodeValue::Text("main".to_owned()));
-    let main = Node {
+    let main = SpecNode {
         place: place.clone(),
         value: NodeValue::Table(vec![id]),
     };
@@ -268,7 +271,7 @@ fn add_main_experiment(root: &mut Node) {
 }
 
 /// Checks that experiments and sweeps have the form that substitution requires.
-fn check_shape(root: &Node) -> Result<(), Vec<Diagnostic>> {
+fn check_shape(root: &SpecNode) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     if let Some(parameters) = root.get("parameters")
         && !matches!(parameters.value, NodeValue::Table(_))
@@ -290,15 +293,15 @@ fn check_shape(root: &Node) -> Result<(), Vec<Diagnostic>> {
         ));
     }
     for (index, experiment) in experiments.items().iter().enumerate() {
-        let path = Node::item_path("experiment", index, experiment);
+        let path = SpecNode::item_path("experiment", index, experiment);
         for (index, sweep) in experiment
             .get("sweep")
-            .map(Node::items)
+            .map(SpecNode::items)
             .unwrap_or_default()
             .iter()
             .enumerate()
         {
-            let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
+            let path = SpecNode::item_path(&format!("{path}.sweep"), index, sweep);
             if let Err(found) = decode::decode::<Sweep>(sweep, &path) {
                 problems.extend(found);
             }
@@ -326,9 +329,9 @@ fn add_new(problems: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
 
 /// Data that the points of a plan share during planning.
 struct Planner<'a> {
-    root: &'a Arc<Node>,
-    overrides: &'a [Setting],
-    request: &'a Request,
+    root: &'a Arc<SpecNode>,
+    overrides: &'a [Assignment],
+    request: &'a PlanRequest,
     kinds: &'a Arc<Standard>,
     across: &'a Mutex<Across>,
 }
@@ -336,11 +339,11 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn plan_experiment(
         &self,
-        experiment: &Node,
+        experiment: &SpecNode,
         index: usize,
         spread: &dyn Executor,
     ) -> Result<PlannedExperiment, Vec<Diagnostic>> {
-        let path = Node::item_path("experiment", index, experiment);
+        let path = SpecNode::item_path("experiment", index, experiment);
         let source = Source {
             file: self.request.file.clone(),
             root: Arc::clone(self.root),
@@ -423,7 +426,7 @@ impl Planner<'_> {
     }
 }
 
-fn replications(experiment: &Experiment, request: &Request) -> u32 {
+fn replications(experiment: &Experiment, request: &PlanRequest) -> u32 {
     request.replications.unwrap_or(if request.quick {
         experiment.first_look()
     } else {

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::spec::{Record, Recorded};
-use anabranch_scenario::sweep::{Points, Setting, SweptPoint};
-use anabranch_scenario::tree::{Node, NodeValue};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::sweep::{Assignment, Points, SweptPoint};
+use anabranch_scenario::tree::{NodeValue, SpecNode};
+use anabranch_scenario::value::{Point, SweepValue};
 use anabranch_scenario::{Experiment, Spec, decode, substitute, validate};
 use sha2::{Digest, Sha256};
 
@@ -26,7 +26,7 @@ pub(crate) use lean::{Lean, facts};
 
 /// Position of a point in a plan: index of its experiment, and index of the point in the
 /// experiment.
-pub type Order = (usize, usize);
+pub type PointIndex = (usize, usize);
 
 /// A resolved point of an experiment, which describes one world.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ pub struct PointSummary {
 /// Data that the summaries of many points share.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    duration: Span,
+    duration: TimeSpan,
     records: Vec<Record>,
     /// The point itself, if a program has changed it.
     changed: Option<Arc<PlannedPoint>>,
@@ -96,7 +96,7 @@ impl PointSummary {
     }
 
     /// Duration of the point's runs.
-    pub fn duration(&self) -> Span {
+    pub fn duration(&self) -> TimeSpan {
         self.shape.duration
     }
 
@@ -135,13 +135,13 @@ pub(crate) struct Source {
     /// Name of the file, for messages.
     pub file: String,
     /// The whole spec with overrides.
-    pub root: Arc<Node>,
+    pub root: Arc<SpecNode>,
     /// Index of the experiment in the spec.
     pub index: usize,
     /// Points of the experiment's sweeps.
     pub points: Points,
     /// Values that the experiment and overrides set at all points.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<Assignment>,
     /// The kinds.
     pub kinds: Arc<Standard>,
     /// Reader of the spec's files.
@@ -167,11 +167,11 @@ impl std::fmt::Debug for Source {
 
 impl Source {
     /// The experiment as written in the spec.
-    pub fn experiment(&self) -> &Node {
+    pub fn experiment(&self) -> &SpecNode {
         &self
             .root
             .get("experiment")
-            .map(Node::items)
+            .map(SpecNode::items)
             .unwrap_or_default()[self.index]
     }
 
@@ -241,7 +241,7 @@ impl Source {
         let swept = self.swept(place);
         let mut tree = match lean {
             true => self.lean.root.clone(),
-            false => Node::clone(&self.root),
+            false => SpecNode::clone(&self.root),
         };
         let settings = self.settings.iter();
         let mut problems: Vec<Diagnostic> = settings
@@ -302,12 +302,12 @@ fn xs(swept: &SweptPoint, problems: &mut Vec<Diagnostic>) -> Point {
     x.collect()
 }
 
-fn x_value(node: &Node) -> Result<Value, Diagnostic> {
+fn x_value(node: &SpecNode) -> Result<SweepValue, Diagnostic> {
     match &node.value {
-        NodeValue::Integer(number) => Ok(Value::Integer(*number)),
-        NodeValue::Float(number) => Ok(Value::Float(*number)),
-        NodeValue::Boolean(truth) => Ok(Value::Boolean(*truth)),
-        NodeValue::Text(text) => Ok(Value::Text(text.clone())),
+        NodeValue::Integer(number) => Ok(SweepValue::Integer(*number)),
+        NodeValue::Float(number) => Ok(SweepValue::Float(*number)),
+        NodeValue::Boolean(truth) => Ok(SweepValue::Boolean(*truth)),
+        NodeValue::Text(text) => Ok(SweepValue::Text(text.clone())),
         NodeValue::Array(_) | NodeValue::Table(_) => {
             let message = format!(
                 "found {}; an x is a number or text (a sweep with `points` names it)",
@@ -342,12 +342,12 @@ const NOT_RUN: &[&str] = &[
     "sweep",
 ];
 
-fn run_hash(tree: &Node, experiment: usize, seed: u64) -> [u8; 32] {
+fn run_hash(tree: &SpecNode, experiment: usize, seed: u64) -> [u8; 32] {
     let parts = RUN_SECTIONS.iter().filter_map(|section| tree.get(section));
     let experiment = tree
         .get("experiment")
         .and_then(|experiments| experiments.items().get(experiment));
-    let own = experiment.map(|experiment| Node {
+    let own = experiment.map(|experiment| SpecNode {
         place: experiment.place.clone(),
         value: match &experiment.value {
             NodeValue::Table(entries) => {
@@ -358,7 +358,7 @@ fn run_hash(tree: &Node, experiment: usize, seed: u64) -> [u8; 32] {
             other => other.clone(),
         },
     });
-    let nodes: Vec<&Node> = parts.chain(own.as_ref()).collect();
+    let nodes: Vec<&SpecNode> = parts.chain(own.as_ref()).collect();
     let mut digest = Sha256::new();
     digest.update(env!("CARGO_PKG_VERSION"));
     digest.update(seed.to_le_bytes());
@@ -367,7 +367,7 @@ fn run_hash(tree: &Node, experiment: usize, seed: u64) -> [u8; 32] {
 }
 
 /// SHA-256 of the contents of nodes, as hex digits.
-pub(crate) fn hash(nodes: &[&Node]) -> String {
+pub(crate) fn hash(nodes: &[&SpecNode]) -> String {
     let mut digest = Sha256::new();
     for node in nodes {
         node.write_json(&mut |text| digest.update(text));

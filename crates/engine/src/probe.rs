@@ -7,7 +7,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::agent::series::Series;
+use crate::agent::series::SeriesProbe;
 
 mod goodput;
 
@@ -23,7 +23,7 @@ pub struct ProbeEntry {
     /// Description of the probe, with its unit.
     pub about: &'static str,
     /// Builds a probe for a member of a flow.
-    pub make: fn(RecordOptions) -> Box<dyn Series>,
+    pub make: fn(RecordOptions) -> Box<dyn SeriesProbe>,
 }
 
 /// Options of a record that a probe may use.

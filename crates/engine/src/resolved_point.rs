@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::measure::{LinkProbe, LinkQuantity};
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::spec::Record;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 use anabranch_scenario::{Experiment, Metric, Spec, names};
 use anabranch_settings::Prepared;
 use anabranch_sim::workload::{self as workload_kinds, BoxedWorkload as Workload};
@@ -92,7 +92,7 @@ impl ResolvedPoint {
         spec: &Spec,
         experiment: usize,
         kinds: &Standard,
-        root: &Node,
+        root: &SpecNode,
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut checker = Checker::new(root);
         let c = &mut checker;
@@ -145,7 +145,7 @@ impl ResolvedPoint {
 }
 
 /// Checks the addresses and routes of a network without flows.
-pub fn check_network(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
+pub fn check_network(spec: &Spec, kinds: &Standard, root: &SpecNode) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     build(&mut checker, spec, kinds, &flows::known(spec, &[]), &[]);
     checker.into_problems()
@@ -294,7 +294,7 @@ fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Rec
     let group = record
         .flow
         .as_deref()
-        .map(|it| names::Name::parse(it).group);
+        .map(|it| names::MemberSelection::parse(it).group);
     let mut flows = spec.flows.iter();
     let flow = flows.find(|flow| group == Some(&*flow.name));
     let Some(kind) = flow.and_then(|flow| kinds.transports.kind(&flow.transport)) else {
@@ -322,7 +322,7 @@ fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> St
 
 /// Key and end time of a window that ends after the run. Such a window is an error, because a mean
 /// over the window would be too small. Windows relative to the start of each flow may end later.
-fn end_after(metric: &Metric, duration: Span) -> Option<(String, Span)> {
+fn end_after(metric: &Metric, duration: TimeSpan) -> Option<(String, TimeSpan)> {
     let parameters = &metric.parameters;
     if parameters.get("clock").and_then(Value::as_str) == Some("flow") {
         return None;
@@ -332,7 +332,7 @@ fn end_after(metric: &Metric, duration: Span) -> Option<(String, Span)> {
     let several = several.into_iter().flatten();
     let several = several.map(|(name, it)| (format!("windows.{name}"), it));
     one.into_iter().chain(several).find_map(|(key, window)| {
-        let end: Span = window.get(1)?.as_str()?.parse().ok()?;
+        let end: TimeSpan = window.get(1)?.as_str()?.parse().ok()?;
         (end > duration).then_some((key, end))
     })
 }
@@ -348,7 +348,7 @@ fn check_measure(
     if metric.needs().packets {
         check_packets(spec, kinds, metric)?;
     }
-    let watched = watched.map(|name| names::Name::parse(name).group);
+    let watched = watched.map(|name| names::MemberSelection::parse(name).group);
     let mut flows = spec.flows.iter().zip(transports);
     let Some((flow, built)) = flows.find(|(flow, _)| watched == Some(&*flow.name)) else {
         return Ok(());
@@ -383,7 +383,7 @@ fn check_measure(
 /// of the flow that it names.
 fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> Result<(), String> {
     for name in metric.names() {
-        let group = names::Name::parse(&name.series).group;
+        let group = names::MemberSelection::parse(&name.series).group;
         let flow = spec.flows.iter().find(|flow| flow.name == group);
         let kind = flow.and_then(|flow| kinds.transports.kind(&flow.transport));
         if let Some(kind) = kind.filter(|kind| !kind.shows_data) {

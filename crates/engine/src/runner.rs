@@ -2,7 +2,7 @@
 
 use anabranch_scenario::records::RunRecord;
 
-use crate::plan::Unit;
+use crate::plan::PlannedRun;
 use crate::sink::Sink;
 use crate::world::WorldError;
 
@@ -12,12 +12,16 @@ pub trait Runner: Sync {
     ///
     /// # Errors
     /// [`WorldError`].
-    fn run(&self, unit: &Unit<'_>, seed: u64, sink: &mut dyn Sink)
-    -> Result<RunRecord, WorldError>;
+    fn run(
+        &self,
+        unit: &PlannedRun<'_>,
+        seed: u64,
+        sink: &mut dyn Sink,
+    ) -> Result<RunRecord, WorldError>;
 
     /// Kind of the unit's record. A stored record is used only for the same kind, so that results
     /// of real sockets are never mixed with simulated ones.
-    fn kind(&self, _unit: &Unit<'_>) -> &'static str {
+    fn kind(&self, _unit: &PlannedRun<'_>) -> &'static str {
         "simulated"
     }
 
@@ -32,7 +36,7 @@ pub trait Runner: Sync {
     }
 
     /// Whether the unit must be run even if a record of it exists.
-    fn wants(&self, _unit: &Unit<'_>) -> bool {
+    fn wants(&self, _unit: &PlannedRun<'_>) -> bool {
         false
     }
 }

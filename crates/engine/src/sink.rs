@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
+use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesRecord, SeriesSample};
 use anabranch_scenario::value::Point;
 
 /// Error of a sink that cannot accept more output.
@@ -65,7 +65,7 @@ pub struct Memory {
     /// Records, in the order of the runs.
     pub records: Vec<RunRecord>,
     /// Series in the order of the runs, including those without samples.
-    pub series: Vec<Series>,
+    pub series: Vec<SeriesRecord>,
     /// Index of the first series of the current run.
     begin: usize,
 }
@@ -73,7 +73,7 @@ pub struct Memory {
 impl Sink for Memory {
     fn begin(&mut self, run: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
         self.begin = self.series.len();
-        self.series.extend(keys.iter().map(|key| Series {
+        self.series.extend(keys.iter().map(|key| SeriesRecord {
             experiment: run.experiment.to_owned(),
             point: run.point.clone(),
             replication: run.replication,

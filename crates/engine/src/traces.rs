@@ -10,7 +10,7 @@
 
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::quantity::Size;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use anabranch_sim::StepFunction;
 use anabranch_transport::time::MILLISECOND;
 
@@ -42,11 +42,11 @@ const PACKET: u64 = 1500;
 ///
 /// # Errors
 /// All files that cannot be read or parsed.
-pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Diagnostic>> {
+pub fn put_in(tree: &mut SpecNode, files: &Files) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     if let Some(NodeValue::Array(links)) = tree.get_mut("link").map(|links| &mut links.value) {
         for (index, link) in links.iter_mut().enumerate() {
-            let path = Node::item_path("link", index, link);
+            let path = SpecNode::item_path("link", index, link);
             for (key, unit) in KEYS {
                 if let Some(value) = link.get_mut(key) {
                     visit(value, unit, files, &format!("{path}.{key}"), &mut problems);
@@ -65,7 +65,7 @@ pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Diagnostic>> {
 }
 
 fn visit(
-    node: &mut Node,
+    node: &mut SpecNode,
     unit: &'static str,
     files: &Files,
     path: &str,
@@ -78,7 +78,7 @@ fn visit(
     }
     if let NodeValue::Table(entries) = &mut node.value {
         for entry in entries {
-            let path = Node::key_path(path, &entry.key);
+            let path = SpecNode::key_path(path, &entry.key);
             visit(&mut entry.node, unit, files, &path, problems);
         }
     }
@@ -86,7 +86,7 @@ fn visit(
 
 /// Replaces the file name in this table by the contents of the file, if it has one.
 fn replace(
-    node: &mut Node,
+    node: &mut SpecNode,
     unit: &'static str,
     files: &Files,
     path: &str,
@@ -99,7 +99,7 @@ fn replace(
     };
     let place = name.place.clone();
     let problem =
-        |message: String| Diagnostic::new(place.clone(), Node::key_path(path, key), message);
+        |message: String| Diagnostic::new(place.clone(), SpecNode::key_path(path, key), message);
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(
@@ -112,7 +112,7 @@ fn replace(
     let text = files
         .text(file)
         .map_err(|error| problem(format!("cannot read {file:?}: {error}")))?;
-    let value = |value| Node {
+    let value = |value| SpecNode {
         place: place.clone(),
         value,
     };

@@ -54,7 +54,7 @@ impl Vocabulary for Standard {
         let made = metric::make(&self.metrics, metric);
         let names = made.map_or(Vec::new(), |made| made.names());
         let names = names.into_iter();
-        let name = |it: metric::Name| MeasureName {
+        let name = |it: metric::ResultName| MeasureName {
             series: it.series,
             metric: it.metric,
             unit: it.unit.to_owned(),

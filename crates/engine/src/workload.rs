@@ -139,7 +139,7 @@ fn check_largest(
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::{Plan, Request};
+    use crate::plan::{Plan, PlanRequest};
 
     /// Plans a run of one hour with this workload.
     fn plan(workload: &str) -> Result<Plan, String> {
@@ -148,10 +148,10 @@ mod tests {
              link = [{{ name = \"wire\", between = [\"a\", \"b\"], rate = \"1 Gbit/s\", delay = \"1 ms\" }}]\n\
              [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = {{ protocol = \"tcp\" }}\nworkload = {{ {workload} }}\n"
         );
-        let request = Request {
+        let request = PlanRequest {
             file: "t.toml".into(),
             text,
-            ..Request::default()
+            ..PlanRequest::default()
         };
         Plan::new(request).map_err(|error| error.to_string())
     }

@@ -16,8 +16,10 @@ use std::sync::{Mutex, PoisonError};
 use anabranch_scenario::Spec;
 use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::records::RunRecord;
-use anabranch_settings::Refusal;
-use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
+use anabranch_settings::KindError;
+use anabranch_sim::{
+    AddressFamily, BuildError, CaptureError, NodeId, RunError as SimError, Seed, World,
+};
 use anabranch_transport::Nanos;
 use sha2::{Digest, Sha256};
 
@@ -27,14 +29,14 @@ use crate::kinds::Standard;
 use crate::metric::{FlowOutcome, LinkOutcome, RunOutcome};
 use crate::network::{self, Built, Layout, NetworkError, Parts};
 use crate::parallel::Crew;
-use crate::plan::Unit;
+use crate::plan::PlannedRun;
 use crate::point::PlannedPoint;
 use crate::sink::{NullSink, Sink, SinkError};
 use constellations::ConstellationRecorder;
 use link_observers::of_members;
 use meeting::{Attendance, Meeting};
 use part::{Part, Simulated, SimulatedPart};
-use recorder::Recorder;
+use recorder::RunRecorder;
 use snapshots::{SnapshotTaker, own_link_stats};
 
 /// Simulated time between two transfers of buffered samples to the sink, nanoseconds.
@@ -52,7 +54,7 @@ pub enum WorldError {
     Spec(Box<SpecError>),
     /// A kind in the spec cannot be built.
     #[error("the world cannot be built: {0}")]
-    Kind(#[from] Refusal),
+    Kind(#[from] KindError),
     /// The network of the spec cannot be built.
     #[error("the world cannot be built: {0}")]
     Network(#[from] NetworkError),
@@ -163,7 +165,7 @@ pub fn link_names(spec: &Spec) -> Vec<String> {
 /// # Errors
 /// [`WorldError`].
 pub fn run(
-    unit: &Unit<'_>,
+    unit: &PlannedRun<'_>,
     seed: u64,
     sink: &mut dyn Sink,
     captures: &[Capture<'_>],
@@ -181,7 +183,7 @@ pub fn run(
 /// [`WorldError`]; [`WorldError::Indivisible`] if the crew has several threads, but all nodes of
 /// the world must stay together.
 pub fn run_divided(
-    unit: &Unit<'_>,
+    unit: &PlannedRun<'_>,
     seed: u64,
     sink: &mut dyn Sink,
     crew: &dyn Crew,
@@ -235,7 +237,7 @@ pub fn run_divided(
 ///
 /// # Errors
 /// [`WorldError::Indivisible`], and the errors of building the world.
-pub fn check_divisible(unit: &Unit<'_>, threads: usize) -> Result<(), WorldError> {
+pub fn check_divisible(unit: &PlannedRun<'_>, threads: usize) -> Result<(), WorldError> {
     owners(&*unit.resolve()?, threads).map(|_| ())
 }
 
@@ -246,7 +248,7 @@ fn owners(point: &PlannedPoint, threads: usize) -> Result<Vec<u32>, WorldError> 
 
 /// Builds the world of a unit, or a part of it, and runs it.
 fn simulate(
-    (unit, point): (&Unit<'_>, &PlannedPoint),
+    (unit, point): (&PlannedRun<'_>, &PlannedPoint),
     seed: Seed,
     captures: &[Capture<'_>],
     mut part: Option<Part<'_>>,
@@ -255,7 +257,7 @@ fn simulate(
     let (spec, experiment) = (&*point.spec, &*point.experiment);
     let duration = spec.world.duration.0;
     let measures = &point.resolved.measures;
-    let mut recording = Recorder::new(experiment, unit.replication);
+    let mut recording = RunRecorder::new(experiment, unit.replication);
     // Routes for recorded paths are computed in a second topology, because the world owns the
     // first.
     let routes = match recording.constellations().next() {
@@ -326,7 +328,7 @@ fn simulate(
 
 /// Makes the record of a run, and ends its output.
 fn finish(
-    (unit, point): (&Unit<'_>, &PlannedPoint),
+    (unit, point): (&PlannedRun<'_>, &PlannedPoint),
     seed: Seed,
     mut simulated: Simulated,
     sink: &mut dyn Sink,
@@ -416,9 +418,9 @@ pub(crate) fn outcomes(
 fn run_world(
     world: &mut World,
     captures: &[Capture<'_>],
-    (unit, point): (&Unit<'_>, &PlannedPoint),
+    (unit, point): (&PlannedRun<'_>, &PlannedPoint),
     marker: &mut SnapshotTaker<'_>,
-    (recording, skies): (&mut Recorder, &mut [ConstellationRecorder<'_>]),
+    (recording, skies): (&mut RunRecorder, &mut [ConstellationRecorder<'_>]),
     (mut attendance, sink): (Option<&mut Attendance<'_>>, &mut dyn Sink),
 ) -> Result<(), WorldError> {
     sink.begin(unit.id(point), &recording.take_keys())
@@ -460,7 +462,7 @@ fn run_world(
 /// Seed of a run at a point. With `common_random_numbers`, replications with the same number have
 /// the same seed in all such experiments and at all points. Otherwise each experiment and point has
 /// separate seeds.
-pub fn seed_of(unit: &Unit<'_>, point: &PlannedPoint, seed: u64) -> Seed {
+pub fn seed_of(unit: &PlannedRun<'_>, point: &PlannedPoint, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if point.experiment.common_random_numbers {
         return Seed::new(seed, replication);
@@ -488,7 +490,7 @@ fn start_capture(world: &mut World, capture: &Capture<'_>) -> Result<(), WorldEr
             known: known.join(", "),
         });
     };
-    let at_link = |node: &NodeId| topology.address(*node, link, Family::V4).is_ok();
+    let at_link = |node: &NodeId| topology.address(*node, link, AddressFamily::V4).is_ok();
     let ends: Vec<_> = topology
         .nodes()
         .filter(at_link)

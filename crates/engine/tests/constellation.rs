@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_engine::files::Files;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::{Memory, NullSink};
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -15,7 +15,7 @@ const CITIES: &str = include_str!("constellation/cities.csv");
 
 pub fn plan(text: &str) -> Result<Plan, String> {
     let files = BTreeMap::from([("cities.csv".to_owned(), CITIES.to_owned())]);
-    let request = Request::new("sky.toml", format!("anabranch = 1\nname = \"sky\"\n{text}"));
+    let request = PlanRequest::new("sky.toml", format!("anabranch = 1\nname = \"sky\"\n{text}"));
     let request = request.with(|it| {
         it.seed = 1;
         it.files = Files::of(files);
@@ -25,7 +25,7 @@ pub fn plan(text: &str) -> Result<Plan, String> {
 
 pub fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 pub fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
@@ -160,7 +160,7 @@ fn a_constellation_is_recorded() {
         ring("1 s", "1 Mbit/s", "") + &flow("f", "city[0]", "city[2]", "800 kbit/s") + record;
     let plan = plan(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut kept = Memory::default();
-    world::run(&Unit::all(&plan)[0], 1, &mut kept, &[]).expect("a run");
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut kept, &[]).expect("a run");
     let samples = |entity: &str, member: u32, probe: &str| -> Vec<(u16, f64, f64)> {
         let mut all = kept.series.iter();
         let found = all.find(|it| (&*it.entity, it.member, &*it.probe) == (entity, member, probe));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::thread;
 
 use anabranch_engine::parallel::Crew;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::Memory;
 use anabranch_engine::world::{self, WorldError};
 use anabranch_scenario::records::RunRecord;
@@ -29,7 +29,7 @@ impl Crew for Team {
 }
 
 /// The record, and every sample in the order in which it reached the sink.
-fn run(unit: &Unit<'_>, threads: usize) -> Result<(RunRecord, Vec<String>), WorldError> {
+fn run(unit: &PlannedRun<'_>, threads: usize) -> Result<(RunRecord, Vec<String>), WorldError> {
     let mut memory = Memory::default();
     let record = world::run_divided(unit, 7, &mut memory, &Team(threads))?;
     let series = memory.series.iter().map(|it| format!("{it:?}"));
@@ -37,7 +37,7 @@ fn run(unit: &Unit<'_>, threads: usize) -> Result<(RunRecord, Vec<String>), Worl
 }
 
 /// Compares a unit with several numbers of threads; returns whether its world can be divided.
-fn compare(unit: &Unit<'_>, case: &str) -> bool {
+fn compare(unit: &PlannedRun<'_>, case: &str) -> bool {
     let one = run(unit, 1).unwrap_or_else(|error| panic!("{case}: {error}"));
     let mut divided = false;
     for threads in [2, 3, 7] {
@@ -64,7 +64,7 @@ fn compare(unit: &Unit<'_>, case: &str) -> bool {
 }
 
 fn plan(text: String, case: &str) -> Plan {
-    let request = Request::new("divided.toml", text).with(|it| it.record_all = true);
+    let request = PlanRequest::new("divided.toml", text).with(|it| it.record_all = true);
     Plan::new(request).unwrap_or_else(|error| panic!("{case}: {error}"))
 }
 
@@ -168,7 +168,7 @@ fn random_specs_give_the_same_results_with_any_number_of_threads() {
     let mut divided = 0;
     for seed in 0..24 {
         let plan = plan(random(seed), &format!("seed {seed}"));
-        divided += usize::from(compare(&Unit::all(&plan)[0], &format!("seed {seed}")));
+        divided += usize::from(compare(&PlannedRun::all(&plan)[0], &format!("seed {seed}")));
     }
     assert!(divided > 18, "{divided}");
 }
@@ -189,7 +189,7 @@ fn examples_give_the_same_results_with_any_number_of_threads() {
         let path = format!("{folder}/{name}");
         let text = std::fs::read_to_string(&path).expect("an example");
         let plan = |duration: &[&str]| {
-            Plan::new(Request::new(path.clone(), text.clone()).with(|it| {
+            Plan::new(PlanRequest::new(path.clone(), text.clone()).with(|it| {
                 it.overrides = duration.iter().map(|&one| one.to_owned()).collect();
                 it.replications = Some(1);
                 it.record_all = true;
@@ -199,7 +199,7 @@ fn examples_give_the_same_results_with_any_number_of_threads() {
         let Ok(plan) = plan(&["world.duration=5 s"]).or_else(|_| plan(&["duration=5 s"])) else {
             continue;
         };
-        if compare(&Unit::all(&plan)[0], name) {
+        if compare(&PlannedRun::all(&plan)[0], name) {
             divided.push(name.as_str());
         }
     }
@@ -228,7 +228,7 @@ fn a_world_that_cannot_be_divided_says_why() {
         ("5 ms", "goodput", None),
     ] {
         let plan = plan(text(delay, measure), measure);
-        let checked = world::check_divisible(&Unit::all(&plan)[0], 2);
+        let checked = world::check_divisible(&PlannedRun::all(&plan)[0], 2);
         match (checked, wanted) {
             (Err(WorldError::Indivisible(why)), Some(wanted)) => assert_eq!(why, wanted),
             (checked, wanted) => assert!(checked.is_ok() && wanted.is_none(), "{delay} {measure}"),

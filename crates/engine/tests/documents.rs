@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_scenario::Spec;
 use anabranch_scenario::decode::decode;
-use anabranch_scenario::document::{Document, Table};
-use anabranch_scenario::quantity::{Rate, Span};
+use anabranch_scenario::document::{Document, SpecTable};
+use anabranch_scenario::quantity::{Rate, TimeSpan};
 
 /// All specs of the project: file name and text.
 fn specs() -> Vec<(String, String)> {
@@ -42,8 +42,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn request(file: &str, text: &str) -> Request {
-    Request::new(file, text)
+fn request(file: &str, text: &str) -> PlanRequest {
+    PlanRequest::new(file, text)
 }
 
 #[test]
@@ -90,43 +90,43 @@ fn every_spec_written_back_is_the_same() {
 
 /// A spec with an experiment, a sweep and parameters, built by a program.
 fn built() -> Document {
-    let parameters = Table::new()
+    let parameters = SpecTable::new()
         .with("rate", Rate(2_000_000))
-        .with("rtt", Span(100_000_000));
-    let link = Table::new()
+        .with("rtt", TimeSpan(100_000_000));
+    let link = SpecTable::new()
         .with("name", "wire")
         .with("between", ["a", "b"])
         .with("rate", "$rate")
         .with("delay", "$rtt / 2")
         .with("queue", "$rate * $rtt");
-    let flow = Table::new()
+    let flow = SpecTable::new()
         .with("name", "one")
         .with("from", "a")
         .with("to", "b")
-        .with("workload", Table::new().with("kind", "bulk"))
-        .with("transport", Table::new().with("protocol", "sctp"));
-    let sweep = Table::new()
+        .with("workload", SpecTable::new().with("kind", "bulk"))
+        .with("transport", SpecTable::new().with("protocol", "sctp"));
+    let sweep = SpecTable::new()
         .with("parameter", "rate")
         .with("values", [Rate(1_000_000), Rate(4_000_000)]);
     Document::new("built")
         .head("What a program wrote.")
         .with("title", "Two \"rates\"\nof a \\ link")
         .table("parameters", parameters)
-        .table("world", Table::new().with("duration", "20 * $rtt"))
-        .push("node", Table::new().with("name", "a"))
-        .push("node", Table::new().with("name", "b"))
+        .table("world", SpecTable::new().with("duration", "20 * $rtt"))
+        .push("node", SpecTable::new().with("name", "a"))
+        .push("node", SpecTable::new().with("name", "b"))
         .push("link", link)
         .push("flow", flow)
         .comment("experiment", "The link gets faster.")
         .push(
             "experiment",
-            Table::new().with("id", "rates").with("sweep", [sweep]),
+            SpecTable::new().with("id", "rates").with("sweep", [sweep]),
         )
 }
 
 #[test]
 fn a_program_writes_a_spec() {
-    let plan = Plan::of(&built(), Request::default()).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::of(&built(), PlanRequest::default()).unwrap_or_else(|error| panic!("{error}"));
     let second = |plan: &Plan| {
         let experiment = &plan.experiments[0];
         let point = experiment.resolve(&experiment.points[1]);
@@ -169,7 +169,7 @@ fn specs_built_by_a_program_are_checked_like_files() {
     ] {
         let wrong = built().with(path, value);
         let refused = |plan: Result<Plan, _>| plan.map(drop).expect_err(path);
-        let of_program = refused(Plan::of(&wrong, Request::default()));
+        let of_program = refused(Plan::of(&wrong, PlanRequest::default()));
         let of_file = refused(Plan::new(request("built.toml", &wrong.to_toml())));
         let said = |error: &anabranch_scenario::diagnostic::SpecError| {
             let problems = error.problems().iter();
@@ -188,7 +188,7 @@ fn specs_built_by_a_program_are_checked_like_files() {
         assert!(!of_program.to_string().contains("-->"), "{of_program}");
     }
     let lost = built().with("link.wir.delay", "5 ms");
-    let error = Plan::of(&lost, Request::default())
+    let error = Plan::of(&lost, PlanRequest::default())
         .map(drop)
         .expect_err("no such link");
     assert!(

@@ -1,7 +1,7 @@
 //! Tests of capacity on demand: utilisation and delay on an idle, a loaded and an overloaded link,
 //! compared with values computed from the parameters.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -65,12 +65,12 @@ link = "return"
 }
 
 fn plan(text: &str) -> Result<Plan, String> {
-    Plan::new(Request::new("dvb.toml", text)).map_err(|error| error.to_string())
+    Plan::new(PlanRequest::new("dvb.toml", text)).map_err(|error| error.to_string())
 }
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn value(record: &RunRecord, metric: &str) -> f64 {
@@ -166,7 +166,7 @@ fn a_queue_that_cannot_serve_is_refused() {
     let error = |queue: &str| match plan(&spec(queue, workload)) {
         Err(error) => error,
         Ok(plan) => {
-            let run = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]);
+            let run = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]);
             run.map(|_| ()).expect_err("an error").to_string()
         }
     };

@@ -1,6 +1,6 @@
 //! Tests of ECN: the effect of a marking queue on flows with and without ECN.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
@@ -36,11 +36,11 @@ fn run(transport: &str, queue_marks: bool) -> RunData {
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nworkload = {{ kind = \"bulk\" }}\n\
          transport = {{ {transport} }}\n"
     );
-    let request = Request::new("marks.toml", text).with(|it| {
+    let request = PlanRequest::new("marks.toml", text).with(|it| {
         it.seed = 1;
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
+    let record = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     assert_eq!(record.failures, Vec::<String>::new());
     let value = |name: &str| {
         let found = record.metrics.iter().find(|it| it.metric == name);

@@ -1,6 +1,6 @@
 //! Tests that run the examples and check their main results.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -9,18 +9,18 @@ use anabranch_scenario::records::RunRecord;
 fn run(name: &str, experiment: &str, overrides: &[&str]) -> Vec<RunRecord> {
     let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let plan = Plan::new(Request::new(path, text).with(|it| {
+    let plan = Plan::new(PlanRequest::new(path, text).with(|it| {
         it.overrides = overrides.iter().map(|&one| one.to_owned()).collect();
         it.only = vec![experiment.to_owned()];
         it.replications = Some(1);
         it.seed = 1;
     }));
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
-    let run = |unit: &Unit<'_>| {
+    let run = |unit: &PlannedRun<'_>| {
         let record = world::run(unit, 1, &mut NullSink, &[]);
         record.unwrap_or_else(|error| panic!("{name}: {error}"))
     };
-    Unit::all(&plan).iter().map(run).collect()
+    PlannedRun::all(&plan).iter().map(run).collect()
 }
 
 fn value(record: &RunRecord, series: &str, metric: &str) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_engine::point::PlannedPoint;
 use anabranch_scenario::{Link, Queue};
 
@@ -72,7 +72,7 @@ fn bytes(limit: &str) -> Option<Queue> {
 
 fn plan(text: &str, overrides: &[&str], only: &[&str]) -> Result<Plan, String> {
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    Plan::new(Request::new("sized.toml", text).with(|it| {
+    Plan::new(PlanRequest::new("sized.toml", text).with(|it| {
         it.overrides = owned(overrides);
         it.only = owned(only);
     }))

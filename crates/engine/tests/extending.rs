@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
@@ -54,7 +54,7 @@ fn plan(link: &str, measure: &str) -> Plan {
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = {{ protocol = \"udp\" }}\n\
          workload = {{ kind = \"cbr\", rate = \"800 kbit/s\", message = \"1000 B\" }}\n"
     );
-    let request = Request::new("own.toml", text).with(|it| {
+    let request = PlanRequest::new("own.toml", text).with(|it| {
         it.seed = 1;
     });
     Plan::with(request, &kinds()).unwrap_or_else(|error| panic!("{error}"))
@@ -65,7 +65,7 @@ fn plan(link: &str, measure: &str) -> Plan {
 fn measured(link: &str, measure: &str) -> f64 {
     let link = format!("[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\n{link}");
     let plan = plan(&link, measure);
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
+    let record = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     record.metrics[0].value
 }
 
@@ -134,9 +134,9 @@ fn the_weighed_routing_is_run() {
          workload = {{ kind = \"cbr\", rate = \"800 kbit/s\", message = \"1000 B\" }}\n",
         world.expect("a spec in the page")
     );
-    let request = Request::new("own.toml", text).with(|it| it.seed = 1);
+    let request = PlanRequest::new("own.toml", text).with(|it| it.seed = 1);
     let plan = Plan::with(request, &kinds()).unwrap_or_else(|error| panic!("{error}"));
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
+    let record = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     let goodput = record.value("f", "goodput").expect("a measure");
     assert!((797e3..=800e3).contains(&goodput), "{goodput}");
 }

@@ -4,9 +4,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::{
-    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Protocol, registry,
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Protocol, Requirement, registry,
 };
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_transport::{Nanos, time};
@@ -48,7 +48,7 @@ static ALGORITHM: Algorithm = Algorithm {
     name: "listening",
     about: "the protocol's own, at a pace, and keeps what it hears",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(Listening { base }),
 };
@@ -121,11 +121,11 @@ fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nworkload = {{ {workload} }}\n\
          transport = {{ protocol = \"{protocol}\", congestion = \"listening\", switches = {{ ecn = true }} }}\n"
     );
-    let request = Request::new("own.toml", text).with(|it| {
+    let request = PlanRequest::new("own.toml", text).with(|it| {
         it.seed = 1;
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
+    let record = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     let values: Vec<f64> = record.metrics.iter().map(|it| it.value).collect();
     let heard = heard().take().expect("a controller was made");
     (values[0], values[1], heard)

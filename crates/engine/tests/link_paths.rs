@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::Memory;
 use anabranch_engine::world;
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 
 /// Simulated duration of each run, nanoseconds.
 const LONG_ENOUGH: u64 = 12_000_000_000;
@@ -28,7 +28,7 @@ fn papers(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn plan(path: &Path, kinds: &Standard) -> Plan {
-    let request = Request::new(
+    let request = PlanRequest::new(
         path.display().to_string(),
         fs::read_to_string(path).expect("a paper"),
     )
@@ -50,7 +50,7 @@ fn shortened(mut plan: Plan) -> Plan {
         }
         let shortened = experiment.change(|point| {
             let spec = Arc::make_mut(&mut point.spec);
-            spec.world.duration = spec.world.duration.min(Span(LONG_ENOUGH));
+            spec.world.duration = spec.world.duration.min(TimeSpan(LONG_ENOUGH));
         });
         shortened.unwrap_or_else(|error| panic!("{error}"));
     }
@@ -69,7 +69,10 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
     for paper in found {
         let at_once = shortened(plan(&paper, &Standard::default()));
         let by_steps = shortened(plan(&paper, &Standard::default().event_driven()));
-        for (one, other) in Unit::all(&at_once).iter().zip(Unit::all(&by_steps)) {
+        for (one, other) in PlannedRun::all(&at_once)
+            .iter()
+            .zip(PlannedRun::all(&by_steps))
+        {
             let [mut one_sink, mut other_sink] = [Memory::default(), Memory::default()];
             let mut one_record = world::run(one, 7, &mut one_sink, &[]).expect("a run");
             let other_record = world::run(&other, 7, &mut other_sink, &[]).expect("a run");

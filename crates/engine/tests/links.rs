@@ -1,13 +1,13 @@
 //! Tests of links in a world: directions, values over time, jitter, marks and routes must be as in
 //! the spec.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
 fn plan(text: &str) -> Result<Plan, String> {
-    let request = Request::new(
+    let request = PlanRequest::new(
         "links.toml",
         format!("anabranch = 1\nname = \"links\"\nworld = {{ duration = \"10 s\" }}\n{text}"),
     )
@@ -19,7 +19,7 @@ fn plan(text: &str) -> Result<Plan, String> {
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn value(record: &RunRecord, series: &str) -> f64 {

@@ -2,13 +2,13 @@
 //! a change to this project.
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::schema::json_schema;
-use anabranch_settings::{Kind, KindEntry, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, kind};
 use anabranch_sim::loss::{Loss, Traffic};
-use anabranch_sim::queue::{DropTail, Limit, QueueDiscipline};
+use anabranch_sim::queue::{DropTail, QueueDiscipline, QueueLimit};
 use anabranch_sim::{Packet, Rng};
 
 const SPEC: &str = r#"anabranch = 1
@@ -53,7 +53,7 @@ kind! {
     }
     /// Loses each n-th packet.
     static EVERY_NTH: KindEntry<Box<dyn Loss>, Traffic> = "every-nth", |it, _| match it.n {
-        13 => Err(Refusal::together("13 is unlucky")),
+        13 => Err(KindError::together("13 is unlucky")),
         n => Ok(Box::new(EveryNth(n, 0))),
     };
 }
@@ -63,7 +63,7 @@ kind! {
     struct Two {}
     /// A drop-tail queue of two packets.
     static TWO: KindEntry<Box<dyn QueueDiscipline>> =
-        "two", |_, ()| Ok(Box::new(DropTail::new(Limit::Packets(2))?));
+        "two", |_, ()| Ok(Box::new(DropTail::new(QueueLimit::Packets(2))?));
 }
 
 fn own() -> Standard {
@@ -71,7 +71,7 @@ fn own() -> Standard {
 }
 
 fn plan(text: &str, kinds: &Standard) -> Result<Plan, String> {
-    let request = Request::new("own.toml", text).with(|it| {
+    let request = PlanRequest::new("own.toml", text).with(|it| {
         it.seed = 1;
     });
     Plan::with(request, kinds).map_err(|error| error.to_string())
@@ -80,7 +80,7 @@ fn plan(text: &str, kinds: &Standard) -> Result<Plan, String> {
 #[test]
 fn worlds_are_built_from_them() {
     let plan = plan(SPEC, &own()).unwrap_or_else(|error| panic!("{error}"));
-    let unit = Unit::all(&plan)[0];
+    let unit = PlannedRun::all(&plan)[0];
     let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
     let lost = record.metrics.iter().map(|value| value.value).sum::<f64>();
     // Ten messages per second are sent for ten seconds, and a quarter of them is lost.

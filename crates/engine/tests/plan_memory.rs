@@ -4,7 +4,7 @@
 use std::alloc::System;
 use std::fmt::Write;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use cap::Cap;
 
 #[global_allocator]
@@ -54,7 +54,7 @@ fn spec(counts: [usize; 3]) -> String {
 /// A plan, and the number of bytes that it retains.
 fn planned(counts: [usize; 3]) -> (Plan, usize) {
     let before = ALLOCATOR.allocated();
-    let plan = Plan::new(Request::new("row.toml", spec(counts)));
+    let plan = Plan::new(PlanRequest::new("row.toml", spec(counts)));
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     (plan, ALLOCATOR.allocated() - before)
 }
@@ -74,7 +74,7 @@ fn memory_does_not_depend_on_the_number_of_points() {
     println!("{of_one} bytes for one point, {of_many} for 2,000");
     assert!(of_many <= of_one + 64 * 2_000, "{of_one}, {of_many}");
     let before = ALLOCATOR.allocated();
-    for unit in Unit::all(&plan).iter().step_by(200) {
+    for unit in PlannedRun::all(&plan).iter().step_by(200) {
         let point = unit.resolve().expect("a point");
         assert_eq!(
             (point.point.clone(), point.hash()),

@@ -1,7 +1,7 @@
 //! Tests of the points of a plan, which are resolved when the plan is made and again when they are
 //! run.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 
 const SPEC: &str = r#"
 anabranch = 1
@@ -40,7 +40,7 @@ record = [{ flow = "$recorded", probes = ["cwnd"] }]
 /// The plan of the spec with a sweep of a key over these values.
 fn swept(key: &str, values: &str) -> Result<Plan, String> {
     let sweep = format!("sweep = [{{ name = \"x\", parameter = \"{key}\", values = {values} }}]");
-    let plan = Plan::new(Request::new("two.toml", format!("{SPEC}{sweep}\n")));
+    let plan = Plan::new(PlanRequest::new("two.toml", format!("{SPEC}{sweep}\n")));
     plan.map_err(|error| error.to_string())
 }
 
@@ -54,7 +54,7 @@ fn every_planned_point_can_be_run() {
         ("experiment.e.replications", "[1, 2]"),
     ] {
         let plan = swept(key, values).unwrap_or_else(|error| panic!("{key}: {error}"));
-        for unit in Unit::all(&plan) {
+        for unit in PlannedRun::all(&plan) {
             let point = unit
                 .resolve()
                 .unwrap_or_else(|error| panic!("{key}: {error}"));

@@ -1,6 +1,6 @@
 //! Tests of a proxy that splits TCP connections: its effect on a transfer, and its keys in a spec.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -52,8 +52,8 @@ flow = "page"
 
 fn run(text: &str) -> RunRecord {
     let plan =
-        Plan::new(Request::new("proxy.toml", text)).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
+        Plan::new(PlanRequest::new("proxy.toml", text)).unwrap_or_else(|error| panic!("{error}"));
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn time(record: &RunRecord) -> f64 {
@@ -103,7 +103,7 @@ fn a_proxy_with_default_settings_carries_all() {
 fn a_proxy_that_makes_no_sense_is_refused() {
     let refused = |proxy: &str| {
         let text = spec(&format!("proxy = {{ {proxy} }}"), 0.0);
-        let plan = Plan::new(Request::new("proxy.toml", &text));
+        let plan = Plan::new(PlanRequest::new("proxy.toml", &text));
         plan.expect_err(proxy).to_string()
     };
     let cases = [

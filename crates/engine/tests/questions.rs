@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -12,11 +12,11 @@ use anabranch_scenario::records::RunRecord;
 fn run(name: &str) -> Vec<RunRecord> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
     let text = std::fs::read_to_string(path).expect("an example");
-    let request = Request::new(name, text).with(|it| {
+    let request = PlanRequest::new(name, text).with(|it| {
         it.replications = Some(1);
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let records = units
         .iter()
         .map(|unit| world::run(unit, 1, &mut NullSink, &[]).expect("a run"));

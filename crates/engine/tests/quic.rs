@@ -2,7 +2,7 @@
 //! runs should be reproducible.
 #![cfg(feature = "quic")]
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -33,12 +33,12 @@ workload = {{ {workload} }}
 }
 
 fn plan(text: &str) -> Plan {
-    Plan::new(Request::new("quic.toml", text)).unwrap_or_else(|error| panic!("{error}"))
+    Plan::new(PlanRequest::new("quic.toml", text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text);
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
+    let record = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     assert!(record.failures.is_empty(), "{:?}", record.failures);
     record
 }
@@ -76,7 +76,7 @@ fn metrics_that_quinn_does_not_report_are_refused() {
             r#"metric = "retransmissions""#,
             &format!(r#"metric = "{metric}""#),
         );
-        let error = Plan::new(Request::new("quic.toml", &wrong)).expect_err("a refusal");
+        let error = Plan::new(PlanRequest::new("quic.toml", &wrong)).expect_err("a refusal");
         let said = error.to_string();
         let expected = format!("QUIC does not tell `{probe}`; what can be seen of it is `cwnd`");
         assert!(said.contains(&expected), "{said}");
@@ -85,7 +85,7 @@ fn metrics_that_quinn_does_not_report_are_refused() {
         r#"metric = "retransmissions""#,
         r#"metric = "packets", statistic = "mean-delay""#,
     );
-    let error = Plan::new(Request::new("quic.toml", &wrong)).expect_err("a refusal");
+    let error = Plan::new(PlanRequest::new("quic.toml", &wrong)).expect_err("a refusal");
     let said = error.to_string();
     assert!(
         said.contains("QUIC does not show which of its packets carry data"),
@@ -98,7 +98,8 @@ fn a_run_is_the_same_twice_and_another_seed_is_another() {
     let text = spec(", streams = 4", BULK, LOSSY);
     let plan = plan(&text);
     let of = |seed| {
-        let record = world::run(&Unit::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
+        let record =
+            world::run(&PlannedRun::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
         (
             record.events,
             record.packet_hops,

@@ -4,7 +4,7 @@
 
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
@@ -56,9 +56,9 @@ transport = {{ {transport} }}
 /// Goodputs of both flows in Mbit/s; an error if a spec must not combine the queue and the
 /// transport.
 fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
-    let request = Request::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
+    let request = PlanRequest::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
+    let record = world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     assert_eq!(
         record.failures,
         Vec::<String>::new(),

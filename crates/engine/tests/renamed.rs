@@ -1,9 +1,9 @@
 //! Tests of former names of keys, metrics, probes and drop reasons: the error for each names the
 //! present name, which must exist.
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_sctp::DiscardReason;
-use anabranch_settings::{Family, RENAMED};
+use anabranch_settings::{NameCategory, RENAMED};
 
 /// A spec in which the table `table` has the additional key `key`.
 fn spec(table: &str, key: &str) -> String {
@@ -118,7 +118,7 @@ metric = "one_way_delay_p50"
 }
 
 fn error(text: String) -> String {
-    Plan::new(Request::new("former.toml", text))
+    Plan::new(PlanRequest::new("former.toml", text))
         .map_or_else(|error| error.to_string(), |_| String::new())
 }
 
@@ -131,7 +131,7 @@ fn is_unknown(error: &str, key: &str) -> bool {
 #[test]
 fn each_former_key_leads_to_a_key_that_exists() {
     for it in RENAMED {
-        let Family::Key(table) = it.family else {
+        let NameCategory::Key(table) = it.family else {
             continue;
         };
         // No key accepts this value.
@@ -174,8 +174,8 @@ fn each_former_metric_and_probe_leads_to_one_that_exists() {
     let mut checked = 0;
     for it in RENAMED {
         let [old, new] = match it.family {
-            Family::Metric => [metric(it.old), metric(it.new)],
-            Family::Probe => [probe(it.old), probe(it.new)],
+            NameCategory::Metric => [metric(it.old), metric(it.new)],
+            NameCategory::Probe => [probe(it.old), probe(it.new)],
             _ => continue,
         };
         checked += 1;
@@ -196,7 +196,9 @@ fn each_former_drop_reason_is_gone() {
         .iter()
         .map(|reason| reason.name())
         .collect();
-    let such = RENAMED.iter().filter(|it| it.family == Family::DropReason);
+    let such = RENAMED
+        .iter()
+        .filter(|it| it.family == NameCategory::DropReason);
     for it in such {
         assert!(
             names.contains(&it.new) && !names.contains(&it.old),

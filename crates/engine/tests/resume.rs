@@ -1,7 +1,7 @@
 //! Tests of Careful Resume (RFC 9959) over a geostationary satellite: a transfer starts from the
 //! observations of an earlier one.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
@@ -65,12 +65,12 @@ statistic = ["most"]
 }
 
 fn plan(text: &str) -> Result<Plan, String> {
-    Plan::new(Request::new("resume.toml", text)).map_err(|error| error.to_string())
+    Plan::new(PlanRequest::new("resume.toml", text)).map_err(|error| error.to_string())
 }
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn seconds(record: &RunRecord) -> f64 {

@@ -1,7 +1,7 @@
 //! Tests of the errors of invalid specs, with file, line, key, value found, allowed values and
 //! nearest spelling.
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 
 const GOOD: &str = r#"anabranch = 1
 name = "pair"
@@ -45,8 +45,8 @@ sweep = [{ parameter = "rate", values = ["1 Mbit/s", "2 Mbit/s"] }]
 measure = [{ metric = "mean_cwnd", flow = "sctp", weighting = "samples" }]
 "#;
 
-fn request(text: &str, overrides: &[&str]) -> Request {
-    Request::new("pair.toml", text).with(|it| {
+fn request(text: &str, overrides: &[&str]) -> PlanRequest {
+    PlanRequest::new("pair.toml", text).with(|it| {
         it.overrides = overrides
             .iter()
             .map(|&argument| argument.to_owned())

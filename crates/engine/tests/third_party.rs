@@ -1,7 +1,7 @@
 //! Tests of SCTP by third-party stacks in a world: each stack should carry everything over a lossy
 //! link, and runs should be reproducible byte by byte.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 
 fn spec(transport: &str, measure: &str) -> String {
     format!(
@@ -24,8 +24,8 @@ workload = {{ kind = "bulk", total = "300 KiB", message = "700 B" }}
 
 /// Error of a spec that cannot be run.
 fn refused(text: &str) -> String {
-    match Plan::new(Request::new("third-party.toml", text)) {
-        Ok(plan) => panic!("{} units", Unit::all(&plan).len()),
+    match Plan::new(PlanRequest::new("third-party.toml", text)) {
+        Ok(plan) => panic!("{} units", PlannedRun::all(&plan).len()),
         Err(error) => error.to_string(),
     }
 }
@@ -83,9 +83,10 @@ mod here {
     }
 
     fn run(text: &str, seed: u64) -> RunRecord {
-        let plan = Plan::new(Request::new("third-party.toml", text));
+        let plan = Plan::new(PlanRequest::new("third-party.toml", text));
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
-        let record = world::run(&Unit::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
+        let record =
+            world::run(&PlannedRun::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
         assert!(record.failures.is_empty(), "{:?}", record.failures);
         record
     }
@@ -154,12 +155,12 @@ mod here {
     fn each_stack_serves_each_path_of_the_study() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stacks.toml");
         let text = std::fs::read_to_string(path).expect("an example");
-        let plan = Plan::new(Request::new(path, text).with(|it| {
+        let plan = Plan::new(PlanRequest::new(path, text).with(|it| {
             it.overrides = ["begin='3 s'", "end='10 s'"].map(str::to_owned).to_vec();
             it.replications = Some(1);
         }));
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
-        let units = Unit::all(&plan);
+        let units = PlannedRun::all(&plan);
         assert_eq!(units.len(), 4 * 5, "four paths, five senders");
         for unit in units {
             let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");

@@ -1,6 +1,6 @@
 //! Tests of transport settings in a spec: their effects, and the errors of invalid ones.
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_engine::transport;
 use anabranch_sctp::Config as SctpConfig;
 use anabranch_tcp::Config as TcpConfig;
@@ -38,7 +38,7 @@ transport = {{ {transport} }}
 }
 
 fn plan(text: String, overrides: &[&str]) -> Result<Plan, String> {
-    let request = Request::new("pair.toml", text).with(|it| {
+    let request = PlanRequest::new("pair.toml", text).with(|it| {
         it.overrides = overrides.iter().map(|&text| text.to_owned()).collect();
         it.seed = 1;
     });

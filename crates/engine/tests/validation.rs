@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
@@ -49,7 +49,7 @@ impl Baseline {
     /// Mean values of a metric in our runs, at each point of an experiment.
     fn ours(&self, experiment: &str, metric: &str) -> BTreeMap<String, f64> {
         let plan = Plan::new(
-            Request::new("spec.toml", self.read("spec.toml")).with(|it| {
+            PlanRequest::new("spec.toml", self.read("spec.toml")).with(|it| {
                 it.only = vec![experiment.to_owned()];
                 it.replications = Some(5);
                 it.seed = 1;
@@ -57,7 +57,7 @@ impl Baseline {
         );
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-        for unit in Unit::all(&plan) {
+        for unit in PlannedRun::all(&plan) {
             let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
             let point: Vec<String> = record.point.iter().map(|(_, x)| x.to_string()).collect();
             let value = record.value("flow", metric).expect("a value");

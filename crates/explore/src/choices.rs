@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 use anabranch_settings::Kind;
 
 /// Allowed words by key; keys are written as in `--set`.
@@ -13,19 +13,19 @@ pub struct Choices(BTreeMap<String, Vec<String>>);
 
 impl Choices {
     /// Finds the words for all text values of a spec.
-    pub fn of(root: &Node) -> Self {
+    pub fn of(root: &SpecNode) -> Self {
         let mut choices = Self::default();
         let items =
-            |node: &Node, key: &str| node.get(key).map_or(Vec::new(), |it| it.items().to_vec());
+            |node: &SpecNode, key: &str| node.get(key).map_or(Vec::new(), |it| it.items().to_vec());
         for flow in items(root, "flow") {
             choices.of_transport(root, &flow);
         }
         for experiment in items(root, "experiment") {
             for sweep in items(&experiment, "sweep") {
-                if let Some(parameter) = sweep.get("parameter").and_then(Node::text) {
+                if let Some(parameter) = sweep.get("parameter").and_then(SpecNode::text) {
                     choices.add(
                         parameter,
-                        items(&sweep, "values").iter().filter_map(Node::text),
+                        items(&sweep, "values").iter().filter_map(SpecNode::text),
                     );
                 }
                 for point in items(&sweep, "points") {
@@ -57,11 +57,11 @@ impl Choices {
 
     /// Adds the words of the transport settings of a flow. If a setting refers to a parameter, the
     /// words are those of the parameter.
-    fn of_transport(&mut self, root: &Node, flow: &Node) {
+    fn of_transport(&mut self, root: &SpecNode, flow: &SpecNode) {
         let (Some(name), Some(transport)) = (flow.own_name(), flow.get("transport")) else {
             return;
         };
-        let protocol = transport.get("protocol").and_then(Node::text);
+        let protocol = transport.get("protocol").and_then(SpecNode::text);
         let kinds = Standard::default().transports.kinds();
         let Some(kind) = kinds.into_iter().find(|kind| Some(kind.name) == protocol) else {
             return;
@@ -69,7 +69,10 @@ impl Choices {
         for entry in transport.entries() {
             let words = match (entry.key.as_str(), kind.setting(&entry.key)) {
                 ("profile", _) => {
-                    let own = root.get("profiles").map(Node::entries).unwrap_or_default();
+                    let own = root
+                        .get("profiles")
+                        .map(SpecNode::entries)
+                        .unwrap_or_default();
                     let own = own.iter().map(|it| it.key.clone());
                     let known = kind.profiles.iter().map(|it| (*it).to_owned());
                     known.chain(own).collect()

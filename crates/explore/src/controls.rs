@@ -2,7 +2,7 @@
 //! and flows.
 
 use anabranch_report::unit::readable;
-use anabranch_scenario::tree::{Node, NodeValue};
+use anabranch_scenario::tree::{NodeValue, SpecNode};
 use serde::Serialize;
 
 use crate::choices::Choices;
@@ -30,13 +30,13 @@ pub struct Control {
     pub value: String,
     /// Type of control.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: ControlKind,
 }
 
 /// Type of control.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Kind {
+pub enum ControlKind {
     /// A slider with these steps, next to a text input.
     Slider {
         /// Values of the steps, in order.
@@ -55,9 +55,9 @@ pub enum Kind {
 
 /// Controls for a spec, those of parameters first. `choices` contains the allowed words of text
 /// values.
-pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
+pub fn of(root: &SpecNode, choices: &Choices) -> Vec<Control> {
     let mut found = Vec::new();
-    let parameters = root.get("parameters").map(Node::entries);
+    let parameters = root.get("parameters").map(SpecNode::entries);
     for entry in parameters.unwrap_or_default() {
         // Skipped, because a name with a dot would be parsed as a path.
         if entry.key.contains('.') {
@@ -65,7 +65,7 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
         }
         let table = matches!(entry.node.value, NodeValue::Table(_));
         let key = match table {
-            true => Node::key_path("parameters", &entry.key),
+            true => SpecNode::key_path("parameters", &entry.key),
             false => entry.key.clone(),
         };
         let place = ValueLocation {
@@ -111,7 +111,7 @@ struct ValueLocation<'a> {
 /// Adds the control for a value, or for the values in a table or list. Text without a number gets a
 /// control only if it is `wanted`.
 fn add(
-    node: &Node,
+    node: &SpecNode,
     place: &ValueLocation<'_>,
     depth: usize,
     wanted: bool,
@@ -129,7 +129,7 @@ fn add(
             };
             let below = ValueLocation {
                 group: place.group,
-                key: Node::key_path(&place.key, &entry.key),
+                key: SpecNode::key_path(&place.key, &entry.key),
                 label,
             };
             add(&entry.node, &below, depth + 1, false, choices, found);
@@ -138,13 +138,13 @@ fn add(
     }
     let words = node.text().and_then(|text| choices.words(&place.key, text));
     let kind = match (&node.value, slider_steps::around(&node.value)) {
-        (_, Some(stops)) => Kind::Slider { stops },
-        (_, None) if words.is_some() => Kind::Choice {
+        (_, Some(stops)) => ControlKind::Slider { stops },
+        (_, None) if words.is_some() => ControlKind::Choice {
             words: words.unwrap_or_default().to_vec(),
         },
-        (NodeValue::Boolean(_), _) => Kind::Switch,
-        (NodeValue::Integer(_) | NodeValue::Float(_), _) => Kind::Text,
-        (NodeValue::Text(text), _) if wanted && !text.contains('$') => Kind::Text,
+        (NodeValue::Boolean(_), _) => ControlKind::Switch,
+        (NodeValue::Integer(_) | NodeValue::Float(_), _) => ControlKind::Text,
+        (NodeValue::Text(text), _) if wanted && !text.contains('$') => ControlKind::Text,
         _ => return,
     };
     let value = match &node.value {
@@ -164,7 +164,7 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_scenario::sweep::Setting;
+    use anabranch_scenario::sweep::Assignment;
 
     const SPEC: &str = r#"
 [parameters]
@@ -192,7 +192,7 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
 
     #[test]
     fn parameters_come_first_and_the_numbers_of_links_and_flows_follow() {
-        let root = Node::parse(SPEC).expect("TOML");
+        let root = SpecNode::parse(SPEC).expect("TOML");
         let knobs = of(&root, &Choices::default());
         let found: Vec<_> = knobs
             .iter()
@@ -216,7 +216,7 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
         assert_eq!(knobs[1].label, "loss: probability");
         assert_eq!(
             (&knobs[2].kind, &knobs[3].kind),
-            (&Kind::Text, &Kind::Switch)
+            (&ControlKind::Text, &ControlKind::Switch)
         );
     }
 
@@ -233,27 +233,27 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
             "delayed = true\nways = \"one\"\nalone = \"x\"",
         );
         let sweep = "[[experiment]]\nid = \"e\"\nsweep = [{ parameter = \"ways\", values = [\"one\", \"two\"] }]\n";
-        let root = Node::parse(&(text + sweep)).expect("TOML");
+        let root = SpecNode::parse(&(text + sweep)).expect("TOML");
         let knobs = of(&root, &Choices::of(&root));
         let kind = |key: &str| &knobs.iter().find(|it| it.key == key).expect(key).kind;
         let words = |key: &str| match kind(key) {
-            Kind::Choice { words } => words.clone(),
+            ControlKind::Choice { words } => words.clone(),
             other => panic!("{key}: {other:?}"),
         };
         assert_eq!(words("ways"), ["one", "two"]);
         assert!(words("profile").contains(&"rfc4960".to_owned()));
         assert!(words("flow.sctp.transport.scheduler").len() > 2);
-        assert_eq!(kind("alone"), &Kind::Text);
-        assert!(matches!(kind("rate"), Kind::Slider { .. }));
+        assert_eq!(kind("alone"), &ControlKind::Text);
+        assert!(matches!(kind("rate"), ControlKind::Slider { .. }));
     }
 
     #[test]
     fn every_knob_sets_the_value_that_it_shows() {
-        let root = Node::parse(SPEC).expect("TOML");
+        let root = SpecNode::parse(SPEC).expect("TOML");
         for knob in of(&root, &Choices::of(&root)) {
             let mut moved = root.clone();
             let argument = format!("{}={}", knob.key, knob.value);
-            let setting = Setting::parse(&argument, 0).expect("a setting");
+            let setting = Assignment::parse(&argument, 0).expect("a setting");
             setting.apply(&mut moved).expect("a key that is there");
             assert!(moved.says_what(&root), "{argument}");
         }

@@ -23,7 +23,7 @@ const PAUSES: u32 = 500;
 /// A line of a response.
 #[derive(Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
-pub enum Line<'a> {
+pub enum ResponseLine<'a> {
     /// The spec is valid, and the run starts.
     Begin {
         /// Duration of the run, simulated seconds.
@@ -40,7 +40,7 @@ pub enum Line<'a> {
         /// Progress, simulated seconds.
         at: f64,
         /// The new points of each line.
-        lines: Vec<Points<'a>>,
+        lines: Vec<SeriesPoints<'a>>,
     },
     /// The run has ended.
     End {
@@ -69,7 +69,7 @@ pub enum Line<'a> {
 
 /// Further points of a line.
 #[derive(Serialize)]
-pub struct Points<'a> {
+pub struct SeriesPoints<'a> {
     /// Name of the flow or link.
     pub entity: &'a str,
     /// Number of the member.
@@ -86,7 +86,7 @@ pub struct Points<'a> {
     pub y: Vec<f32>,
 }
 
-impl Line<'_> {
+impl ResponseLine<'_> {
     /// The line as JSON, with a line feed.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
@@ -158,7 +158,7 @@ impl EventStream {
 
     /// Sends the last line, if the client is connected. A request that has replaced this one waits
     /// until then, but only for a short time.
-    pub fn say(&self, line: &Line<'_>) {
+    pub fn say(&self, line: &ResponseLine<'_>) {
         let mut bytes = Bytes::from(line.bytes());
         for _ in 0..PAUSES {
             bytes = match self.sender.try_send(bytes) {
@@ -173,8 +173,8 @@ impl EventStream {
     pub fn failed(&self, error: &WorldError) {
         let superseded = self.newest.load(Ordering::Relaxed) != self.ticket;
         self.say(&match superseded {
-            true => Line::Superseded,
-            false => Line::Failed {
+            true => ResponseLine::Superseded,
+            false => ResponseLine::Failed {
                 text: error.to_string(),
             },
         });
@@ -182,7 +182,7 @@ impl EventStream {
 
     /// Sends the errors of a spec.
     pub fn refused(&self, error: &SpecError) {
-        self.say(&Line::Refused {
+        self.say(&ResponseLine::Refused {
             text: error.to_string(),
         });
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_report::figure::ladder::{Fate, Ladder};
-use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
+use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesRecord, SeriesSample};
 use serde::{Deserialize, Serialize};
 
 use crate::event_stream::EventStream;
 use crate::run::{planned, shown, simulate};
 use crate::samples::{put_in, to_follow};
-use crate::session::{Choice, Session};
+use crate::session::{RunSelection, Session};
 
 /// Maximum number of samples of a probe, including those in the margins around the window. Limited,
 /// because matching has quadratic cost.
@@ -31,7 +31,7 @@ pub struct LadderRequest {
     /// Index of the pane that requests it.
     pub pane: usize,
     /// The selected run.
-    pub choice: Choice,
+    pub choice: RunSelection,
     /// Name of the flow.
     pub flow: String,
     /// Member of the flow.
@@ -118,7 +118,7 @@ impl WindowSamples<'_> {
         let read = |probe: &str| {
             let key = self.keys.iter().position(|key| key.probe == probe);
             let samples = key.and_then(|key| self.samples.get(&(key as u32)));
-            Ok(samples.map(|samples| Series {
+            Ok(samples.map(|samples| SeriesRecord {
                 experiment: String::new(),
                 point: Vec::new(),
                 replication: 0,

@@ -23,4 +23,4 @@ mod slider_steps;
 pub use auth::Token;
 pub use connection_limit::{Admission, LimitedListener, LimitedStream};
 pub use server::Server;
-pub use session::{Session, Source};
+pub use session::{LoadedSpec, Session};

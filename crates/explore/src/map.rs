@@ -7,16 +7,16 @@ use anabranch_report::figure::map::{self, ConstellationSeries};
 use anabranch_report::figure::{for_page, map_svg};
 use anabranch_scenario::constellation::Class;
 use anabranch_scenario::measure::{ENDS, PATH, POSITION, UTILIZATION};
-use anabranch_scenario::quantity::Span;
-use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
+use anabranch_scenario::quantity::TimeSpan;
+use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesRecord, SeriesSample};
 use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::{Record, Spec};
 use serde::Deserialize;
 
-use crate::event_stream::{EventStream, Line};
+use crate::event_stream::{EventStream, ResponseLine};
 use crate::run;
 use crate::samples;
-use crate::session::{Choice, Session};
+use crate::session::{RunSelection, Session};
 
 /// Number of maps that are shown one after the other.
 const FRAMES: u32 = 10;
@@ -33,7 +33,7 @@ pub struct MapRequest {
     /// Index of the pane that requests it.
     pub pane: usize,
     /// The selected run.
-    pub choice: Choice,
+    pub choice: RunSelection,
     /// Start and end of the displayed time window, seconds; the whole run if omitted.
     #[serde(default)]
     pub window: Option<(f64, f64)>,
@@ -72,13 +72,13 @@ pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
     match map_svg(&maps, title) {
         // An error means that the client has disconnected.
         Ok(text) => drop(stream.put(for_page(&text).into_bytes())),
-        Err(text) => stream.say(&Line::Failed { text }),
+        Err(text) => stream.say(&ResponseLine::Failed { text }),
     }
 }
 
 /// Width of the bins, nanoseconds: the duration of a frame, or more so that the run has at most
 /// [`MAX_MAP_BINS`].
-fn bin_width((from, until): (f64, f64), duration: Span) -> u64 {
+fn bin_width((from, until): (f64, f64), duration: TimeSpan) -> u64 {
     let [from, until] = [from, until].map(|it| (it * 1e9).round() as u64);
     let frame = until.saturating_sub(from) / u64::from(FRAMES);
     frame.max(duration.0.div_ceil(MAX_MAP_BINS)).max(1)
@@ -94,14 +94,14 @@ fn records(spec: &Spec, bin: u64) -> Vec<Record> {
         probes: [POSITION, UTILIZATION, PATH].map(str::to_owned).to_vec(),
         window: None,
         replications: Some(Recorded::All),
-        bin: Some(Span(bin)),
+        bin: Some(TimeSpan(bin)),
     });
     all.collect()
 }
 
 /// Groups recorded series by constellation.
-fn series(spec: &Spec, bin: u64, all: Vec<Series>) -> Vec<ConstellationSeries> {
-    let mut groups: BTreeMap<(String, String), Vec<Series>> = BTreeMap::new();
+fn series(spec: &Spec, bin: u64, all: Vec<SeriesRecord>) -> Vec<ConstellationSeries> {
+    let mut groups: BTreeMap<(String, String), Vec<SeriesRecord>> = BTreeMap::new();
     for series in all {
         let key = (series.entity.clone(), series.probe.clone());
         groups.entry(key).or_default().push(series);
@@ -141,12 +141,12 @@ fn series(spec: &Spec, bin: u64, all: Vec<Series>) -> Vec<ConstellationSeries> {
 /// Sink that keeps all series.
 struct Kept {
     stream: EventStream,
-    all: Vec<Series>,
+    all: Vec<SeriesRecord>,
 }
 
 impl Sink for Kept {
     fn begin(&mut self, _: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
-        let empty = keys.iter().map(|key| Series {
+        let empty = keys.iter().map(|key| SeriesRecord {
             experiment: String::new(),
             point: Vec::new(),
             replication: 0,
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn a_short_window_has_few_bins_in_its_run() {
-        let long = Span(200_000_000_000);
+        let long = TimeSpan(200_000_000_000);
         assert_eq!(bin_width((5.0, 5.001), long), 200_000_000);
         assert_eq!(bin_width((0.0, 200.0), long), 20_000_000_000);
-        assert_eq!(bin_width((0.0, 1e-9), Span(1)), 1);
+        assert_eq!(bin_width((0.0, 1e-9), TimeSpan(1)), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::plan::{Plan, PlannedRun};
 use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_engine::world::{self, WorldError};
 use anabranch_scenario::diagnostic::SpecError;
@@ -13,9 +13,9 @@ use anabranch_scenario::unit::of_probe;
 use serde::Deserialize;
 
 use crate::downsample::Downsampler;
-use crate::event_stream::{EventStream, Line, Points};
+use crate::event_stream::{EventStream, ResponseLine, SeriesPoints};
 use crate::samples;
-use crate::session::{Choice, Session};
+use crate::session::{RunSelection, Session};
 
 /// Interval at which samples are sent, so that the page is updated during the run.
 const WAIT: Duration = Duration::from_millis(40);
@@ -34,7 +34,7 @@ pub struct RunRequest {
     /// Index of the pane that requests it.
     pub pane: usize,
     /// The selected run.
-    pub choice: Choice,
+    pub choice: RunSelection,
     /// Start and end of the displayed time window, seconds; the whole run if omitted.
     #[serde(default)]
     pub window: Option<(f64, f64)>,
@@ -65,14 +65,14 @@ pub fn run(session: &Session, wanted: &RunRequest, stream: &EventStream) {
     let records = samples::to_draw(&spec, ((window.1 - window.0) * 1e9) as u64);
     let flows = spec.flows.iter();
     let flows = flows.flat_map(|it| (0..it.count.0).map(|member| (it.name.clone(), member)));
-    let begin = Line::Begin {
+    let begin = ResponseLine::Begin {
         duration,
         window,
         toml: &toml,
         flows: flows.take(MAX_LINES).collect(),
     };
     if stream.put(begin.bytes()).is_err() {
-        return stream.say(&Line::Superseded);
+        return stream.say(&ResponseLine::Superseded);
     }
     if let Err(error) = samples::put_in(&mut plan, &records) {
         return stream.refused(&error);
@@ -95,7 +95,7 @@ pub fn run(session: &Session, wanted: &RunRequest, stream: &EventStream) {
 ///
 /// # Errors
 /// All errors of the spec.
-pub fn planned(session: &Session, choice: &Choice) -> Result<(String, Plan), SpecError> {
+pub fn planned(session: &Session, choice: &RunSelection) -> Result<(String, Plan), SpecError> {
     let single = session.single(choice)?;
     let plan = session.plan(choice, &single.toml)?;
     Ok((single.toml, plan))
@@ -106,7 +106,7 @@ pub fn planned(session: &Session, choice: &Choice) -> Result<(String, Plan), Spe
 /// # Errors
 /// [`WorldError`].
 pub fn simulate(plan: &Plan, sink: &mut dyn Sink) -> Result<(), WorldError> {
-    match Unit::all(plan).first() {
+    match PlannedRun::all(plan).first() {
         Some(unit) => world::run(unit, plan.request.seed, sink, &[]).map(drop),
         None => Ok(()),
     }
@@ -143,7 +143,7 @@ impl Drawing<'_> {
             let Some(key) = self.keys.get(key as usize).filter(|_| !points.is_empty()) else {
                 continue;
             };
-            lines.push(Points {
+            lines.push(SeriesPoints {
                 entity: &key.entity,
                 member: key.member,
                 probe: key.probe,
@@ -154,7 +154,7 @@ impl Drawing<'_> {
             });
         }
         let at = self.at;
-        self.stream.put(Line::Points { at, lines }.bytes())
+        self.stream.put(ResponseLine::Points { at, lines }.bytes())
     }
 }
 
@@ -186,7 +186,7 @@ impl Sink for Drawing<'_> {
 
     fn end(&mut self, record: &RunRecord) -> Result<(), SinkError> {
         self.send(true)?;
-        let end = Line::End {
+        let end = ResponseLine::End {
             measures: &record.metrics,
             failures: &record.failures,
             events: record.events,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_engine::plan::Plan;
 use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_scenario::diagnostic::SpecError;
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::unit::of_probe;
@@ -79,7 +79,7 @@ pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
         if count > 0 {
             records.push(Record {
                 flow: Some(group(&flow.name, count, flow.count.0)),
-                bin: Some(Span((shown / BINS).max(MIN_BIN))),
+                bin: Some(TimeSpan((shown / BINS).max(MIN_BIN))),
                 ..record(names(OF_FLOWS))
             });
         }

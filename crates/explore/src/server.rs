@@ -26,12 +26,12 @@ use tokio::sync::{Mutex, mpsc};
 use crate::auth::{self, Token};
 use crate::connection_limit::{Admission, LimitedListener};
 use crate::controls::{self, Control};
-use crate::event_stream::{EventStream, Line};
+use crate::event_stream::{EventStream, ResponseLine};
 use crate::ladder;
 use crate::map;
 use crate::run;
 use crate::samples::{self, Csv};
-use crate::session::{Choice, Session};
+use crate::session::{RunSelection, Session};
 
 /// Maximum size of a request, bytes.
 const MAX_REQUEST: usize = 64 << 10;
@@ -222,7 +222,7 @@ async fn spec(State(shared): State<Arc<Shared>>) -> Response {
 
 /// Response with the controls for a point of an experiment, and the values of the spec.
 async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
-    let choice: Choice = match read(&body) {
+    let choice: RunSelection = match read(&body) {
         Ok(choice) => choice,
         Err(wrong) => return wrong.into_response(),
     };
@@ -312,7 +312,7 @@ fn answer<T: DeserializeOwned + Send + 'static>(
         // Waits until the previous run has noticed that it was replaced.
         let alone = busy.lock_owned().await;
         if stream.check().is_err() {
-            let _ = sender.send(Line::Superseded.bytes().into()).await;
+            let _ = sender.send(ResponseLine::Superseded.bytes().into()).await;
             return;
         }
         tokio::task::spawn_blocking(move || {

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use anabranch_engine::files::Files;
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::document::Document;
-use anabranch_scenario::sweep::{Points, Setting};
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::sweep::{Assignment, Points};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use anabranch_scenario::{profiles, substitute};
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ const MAX_SET: usize = 256;
 
 /// A spec with its files.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct LoadedSpec {
     /// File name for messages.
     pub file: String,
     /// Text of the spec.
@@ -59,7 +59,7 @@ pub struct Source {
 /// Selection of a run, with changed values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct RunSelection {
     /// Index of the experiment.
     pub experiment: usize,
     /// Index of the point of its sweeps.
@@ -83,8 +83,8 @@ pub struct ExperimentSummary {
 /// A validated spec, of which single runs can be executed.
 #[derive(Debug)]
 pub struct Session {
-    source: Source,
-    root: Node,
+    source: LoadedSpec,
+    root: SpecNode,
     /// Name of the spec.
     pub name: String,
     /// Title of the spec.
@@ -101,7 +101,7 @@ pub struct Session {
 #[derive(Debug)]
 pub struct SingleRun {
     /// The spec of the run, parsed.
-    pub root: Node,
+    pub root: SpecNode,
     /// The spec of the run, as TOML.
     pub toml: String,
 }
@@ -111,14 +111,14 @@ impl Session {
     ///
     /// # Errors
     /// All errors of the spec.
-    pub fn new(source: Source) -> Result<Self, SpecError> {
+    pub fn new(source: LoadedSpec) -> Result<Self, SpecError> {
         let plan = Plan::new(
-            Request::new(source.file.clone(), source.text.clone()).with(|it| {
+            PlanRequest::new(source.file.clone(), source.text.clone()).with(|it| {
                 it.files = source.files.clone();
             }),
         )?;
         let refused = |problems| SpecError::new(&source.file, &source.text, &[], problems);
-        let root = Node::parse(&source.text).map_err(refused)?;
+        let root = SpecNode::parse(&source.text).map_err(refused)?;
         let titles = plan.spec.experiments.iter();
         let titles = titles.map(|experiment| experiment.title.clone());
         let experiments = plan.experiments.iter().zip(titles);
@@ -147,7 +147,7 @@ impl Session {
     ///
     /// # Errors
     /// The spec has no value for a changed key, or no such experiment or point.
-    pub fn single(&self, choice: &Choice) -> Result<SingleRun, SpecError> {
+    pub fn single(&self, choice: &RunSelection) -> Result<SingleRun, SpecError> {
         let arguments: Vec<String> = choice.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
         let mut root = self.root.clone();
@@ -168,8 +168,8 @@ impl Session {
             return Err(wrong("experiment", message));
         }
         let experiment = take_experiment(&mut root, choice.experiment);
-        let mut settings: Vec<Setting> = own_settings(&experiment);
-        let path = Node::item_path("experiment", choice.experiment, &experiment);
+        let mut settings: Vec<Assignment> = own_settings(&experiment);
+        let path = SpecNode::item_path("experiment", choice.experiment, &experiment);
         let points = Points::of(&experiment, &path).map_err(refused)?;
         let Some(point) = points.iter(&experiment).nth(choice.point) else {
             let message = format!("found number {}; it has fewer points", choice.point);
@@ -177,7 +177,9 @@ impl Session {
         };
         settings.extend(point.settings);
         let asked = arguments.iter().enumerate();
-        let asked: Result<Vec<_>, _> = asked.map(|(at, text)| Setting::parse(text, at)).collect();
+        let asked: Result<Vec<_>, _> = asked
+            .map(|(at, text)| Assignment::parse(text, at))
+            .collect();
         settings.extend(asked.map_err(|problem| refused(vec![problem]))?);
         let applied = settings.iter().filter_map(|it| it.apply(&mut root).err());
         let problems: Vec<Diagnostic> = applied.collect();
@@ -193,7 +195,7 @@ impl Session {
     }
 
     /// Header comment of the spec of a run.
-    fn head(&self, choice: &Choice) -> String {
+    fn head(&self, choice: &RunSelection) -> String {
         let listed = &self.experiments[choice.experiment];
         let words = listed.points.get(choice.point).map_or("", String::as_str);
         let at = match words {
@@ -211,9 +213,9 @@ impl Session {
     ///
     /// # Errors
     /// All errors of the spec.
-    pub fn plan(&self, choice: &Choice, toml: &str) -> Result<Plan, SpecError> {
+    pub fn plan(&self, choice: &RunSelection, toml: &str) -> Result<Plan, SpecError> {
         Plan::new(
-            Request::new(format!("{}.toml", self.name), toml).with(|it| {
+            PlanRequest::new(format!("{}.toml", self.name), toml).with(|it| {
                 it.seed = choice.seed;
                 it.files = self.source.files.clone();
             }),
@@ -221,13 +223,13 @@ impl Session {
     }
 }
 
-fn words(point: &[(String, anabranch_scenario::value::Value)]) -> String {
+fn words(point: &[(String, anabranch_scenario::value::SweepValue)]) -> String {
     let pair = |(name, x): &(String, _)| format!("{} {x}", anabranch_report::unit::readable(name));
     let pairs: Vec<String> = point.iter().map(pair).collect();
     pairs.join(", ")
 }
 
-fn entries_mut(node: &mut Node) -> Option<&mut Vec<TableEntry>> {
+fn entries_mut(node: &mut SpecNode) -> Option<&mut Vec<TableEntry>> {
     match &mut node.value {
         NodeValue::Table(entries) => Some(entries),
         _ => None,
@@ -236,19 +238,22 @@ fn entries_mut(node: &mut Node) -> Option<&mut Vec<TableEntry>> {
 
 /// Removes all experiments and the parts that are derived from their runs; returns the one with
 /// this number. A spec without experiments has one implicit experiment.
-fn take_experiment(root: &mut Node, number: usize) -> Node {
-    let plain = Node {
+fn take_experiment(root: &mut SpecNode, number: usize) -> SpecNode {
+    let plain = SpecNode {
         place: root.place.clone(),
         value: NodeValue::Table(vec![TableEntry {
             key: "id".to_owned(),
             key_place: root.place.clone(),
-            node: Node {
+            node: SpecNode {
                 place: root.place.clone(),
                 value: NodeValue::Text("main".to_owned()),
             },
         }]),
     };
-    let found = root.get("experiment").map(Node::items).unwrap_or_default();
+    let found = root
+        .get("experiment")
+        .map(SpecNode::items)
+        .unwrap_or_default();
     let taken = found.get(number).cloned().unwrap_or(plain);
     if let Some(entries) = entries_mut(root) {
         entries.retain(|entry| KEPT.contains(&entry.key.as_str()) && entry.key != "experiment");
@@ -258,10 +263,10 @@ fn take_experiment(root: &mut Node, number: usize) -> Node {
 
 /// Settings that an experiment makes for its runs: parameters, and its duration, which replaces
 /// that of the world.
-fn own_settings(experiment: &Node) -> Vec<Setting> {
-    let parameters = experiment.get("parameters").map(Node::entries);
-    let parameters = parameters.unwrap_or_default().iter().map(Setting::of);
-    let duration = experiment.get("duration").map(|node| Setting {
+fn own_settings(experiment: &SpecNode) -> Vec<Assignment> {
+    let parameters = experiment.get("parameters").map(SpecNode::entries);
+    let parameters = parameters.unwrap_or_default().iter().map(Assignment::of);
+    let duration = experiment.get("duration").map(|node| Assignment {
         key: "world.duration".to_owned(),
         key_place: node.place.clone(),
         node: node.clone(),
@@ -269,7 +274,7 @@ fn own_settings(experiment: &Node) -> Vec<Setting> {
     parameters.chain(duration).collect()
 }
 
-fn put_experiment(root: &mut Node, mut experiment: Node) {
+fn put_experiment(root: &mut SpecNode, mut experiment: SpecNode) {
     let place = root.place.clone();
     if let Some(entries) = entries_mut(&mut experiment) {
         entries.retain(|entry| !OF_MANY_RUNS.contains(&entry.key.as_str()));
@@ -278,7 +283,7 @@ fn put_experiment(root: &mut Node, mut experiment: Node) {
         entries.push(TableEntry {
             key: "experiment".to_owned(),
             key_place: place.clone(),
-            node: Node {
+            node: SpecNode {
                 place,
                 value: NodeValue::Array(vec![experiment]),
             },
@@ -288,7 +293,7 @@ fn put_experiment(root: &mut Node, mut experiment: Node) {
 
 /// Removes profiles and parameters that only other experiments use, until all remaining ones are
 /// used.
-fn leave_out_unused(root: &mut Node) {
+fn leave_out_unused(root: &mut SpecNode) {
     loop {
         let mut unused: BTreeSet<String> = profiles::unused(root)
             .into_iter()
@@ -296,17 +301,17 @@ fn leave_out_unused(root: &mut Node) {
             .collect();
         let mut used = BTreeSet::new();
         substitute::mentioned(root, &mut used);
-        let parameters = root.get("parameters").map(Node::entries);
+        let parameters = root.get("parameters").map(SpecNode::entries);
         let parameters = parameters.unwrap_or_default().iter();
         let names = parameters.map(|entry| &entry.key);
         let left = names.filter(|name| !used.contains(*name));
-        unused.extend(left.map(|name| Node::key_path("parameters", name)));
+        unused.extend(left.map(|name| SpecNode::key_path("parameters", name)));
         if unused.is_empty() {
             return;
         }
         for section in ["profiles", "parameters"] {
             if let Some(entries) = root.get_mut(section).and_then(entries_mut) {
-                entries.retain(|it| !unused.contains(&Node::key_path(section, &it.key)));
+                entries.retain(|it| !unused.contains(&SpecNode::key_path(section, &it.key)));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Tests of the server with raw HTTP requests on a socket.
 
-use anabranch_engine::plan::{Plan, Request};
-use anabranch_explore::{Server, Session, Source};
+use anabranch_engine::plan::{Plan, PlanRequest};
+use anabranch_explore::{LoadedSpec, Server, Session};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -66,10 +66,10 @@ async fn served() -> Page {
 }
 
 async fn served_of(text: &str) -> Page {
-    let session = Session::new(Source {
+    let session = Session::new(LoadedSpec {
         file: "pair.toml".to_owned(),
         text: text.to_owned(),
-        ..Source::default()
+        ..LoadedSpec::default()
     });
     let server = Server::bind(session.expect("a spec"), 0).await;
     let server = server.expect("a port");
@@ -262,9 +262,9 @@ async fn the_spec_of_a_run_stands_alone_and_gives_the_same() {
     for gone in ["sweep", "table", "slow", "other"] {
         assert!(!toml.contains(gone), "{gone} in {toml}");
     }
-    let plan = Plan::new(Request::new("", toml).with(|it| it.seed = 1));
+    let plan = Plan::new(PlanRequest::new("", toml).with(|it| it.seed = 1));
     let plan = plan.expect("a spec that is right");
-    let units = anabranch_engine::plan::Unit::all(&plan);
+    let units = anabranch_engine::plan::PlannedRun::all(&plan);
     assert_eq!(units.len(), 1);
     let mut sink = anabranch_engine::sink::Memory::default();
     let record = anabranch_engine::world::run(&units[0], 1, &mut sink, &[]).expect("a run");

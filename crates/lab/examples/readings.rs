@@ -21,15 +21,15 @@ use std::error::Error;
 use std::fs;
 use std::io::Write;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_lab::papers;
 use anabranch_lab::run::{Simulator, in_memory};
 use anabranch_report::compare::Verdict;
 use anabranch_report::derive;
 use anabranch_report::reference::Reference;
 use anabranch_report::table::Table;
-use anabranch_scenario::records::{Manifest, Results, RunRecord, Series};
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesRecord};
+use anabranch_scenario::tree::SpecNode;
 use serde_json::Value;
 
 /// Number of permutations.
@@ -51,7 +51,7 @@ type Hits = BTreeMap<Printed, bool>;
 
 impl Search {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
-        let root = Node::parse(text).map_err(|problem| format!("{problem:?}"))?;
+        let root = SpecNode::parse(text).map_err(|problem| format!("{problem:?}"))?;
         let json = root.to_json();
         let words = |value: &Value| -> Vec<String> {
             let each = value.as_array().into_iter().flatten();
@@ -59,7 +59,7 @@ impl Search {
                 .collect()
         };
         // The names come from the parsed TOML, because the JSON map does not preserve their order.
-        let axes = root.get("axes").map(Node::entries).unwrap_or_default();
+        let axes = root.get("axes").map(SpecNode::entries).unwrap_or_default();
         let axis = |name: &str| (name.to_owned(), words(&json["axes"][name]));
         Ok(Self {
             replications: json["replications"]
@@ -92,9 +92,9 @@ type Made = BTreeMap<(String, u32), RunRecord>;
 
 /// Executes the missing runs of a plan, and returns all its records.
 fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, Box<dyn Error>> {
-    let units = Unit::all(plan);
-    let key = |unit: &Unit<'_>| (unit.point.hash(), unit.replication);
-    let open: Vec<Unit<'_>> = units
+    let units = PlannedRun::all(plan);
+    let key = |unit: &PlannedRun<'_>| (unit.point.hash(), unit.replication);
+    let open: Vec<PlannedRun<'_>> = units
         .iter()
         .filter(|unit| !made.contains_key(&key(unit)))
         .copied()
@@ -104,7 +104,7 @@ fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, 
         made.insert(key(unit), record);
     }
     // Two points with the same world share a run; the name in each record is that of its point.
-    let named = |unit: &Unit<'_>| RunRecord {
+    let named = |unit: &PlannedRun<'_>| RunRecord {
         experiment: unit.experiment.id.clone(),
         point: unit.point(),
         ..made[&key(unit)].clone()
@@ -138,7 +138,7 @@ fn hits(
         },
         spec: plan.spec.clone(),
         records: records.into_iter().chain(derived).collect(),
-        series: std::sync::Arc::new(Vec::<Series>::new()),
+        series: std::sync::Arc::new(Vec::<SeriesRecord>::new()),
     };
     let mut hits = Hits::new();
     for table in &plan.spec.tables {
@@ -211,7 +211,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut all: Vec<Hits> = Vec::new();
     let readings = search.readings();
     for (number, reading) in readings.iter().enumerate() {
-        let request = Request::new(format!("{folder}/paper.toml"), text.clone()).with(|it| {
+        let request = PlanRequest::new(format!("{folder}/paper.toml"), text.clone()).with(|it| {
             it.overrides = search.set.iter().chain(reading).cloned().collect();
             it.only = search.tables.clone();
             it.replications = Some(search.replications);
@@ -330,7 +330,7 @@ sweep = [{ name = "x", points = [
 "#;
 
     fn plan() -> Plan {
-        let request = Request::new("shared.toml", TWO_NAMES).with(|it| it.seed = 1);
+        let request = PlanRequest::new("shared.toml", TWO_NAMES).with(|it| it.seed = 1);
         Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -342,7 +342,7 @@ sweep = [{ name = "x", points = [
         let mut made = Made::new();
         let all = records(&plan, &mut made, 1).unwrap();
         assert_eq!(made.len(), 4, "two worlds of two replications");
-        let units = Unit::all(&plan);
+        let units = PlannedRun::all(&plan);
         assert_eq!(all.len(), 6);
         for (unit, record) in units.iter().zip(&all) {
             assert_eq!(record.experiment, unit.experiment.id);
@@ -352,7 +352,7 @@ sweep = [{ name = "x", points = [
         let at = |x: i64| -> Vec<_> {
             let here = all
                 .iter()
-                .filter(|it| it.point[0].1 == anabranch_scenario::value::Value::Integer(x));
+                .filter(|it| it.point[0].1 == anabranch_scenario::value::SweepValue::Integer(x));
             here.map(|it| it.metrics.clone()).collect()
         };
         assert_eq!(at(1).len(), 2);

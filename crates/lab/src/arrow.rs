@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_scenario::records::{Measure, RunRecord, SeriesKey, SeriesSample};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt16Array,
     UInt32Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema, SchemaRef};
 
-use crate::columns::{Axes, Axis, ColumnField, ColumnType, UNIT};
-use crate::measures::{self, Measures};
+use crate::columns::{Axes, ColumnField, ColumnType, SweepColumn, UNIT};
+use crate::measures::{self, ExperimentMeasures};
 use crate::series;
 
 /// Maximum number of samples in a batch. Limited, so that memory for building a batch does not
@@ -124,7 +124,7 @@ impl Sink for Batches {
 
     fn end(&mut self, record: &RunRecord) -> Result<(), SinkError> {
         self.flush()?;
-        let measures = Measures::with_axes([record], self.measure_axes.clone());
+        let measures = ExperimentMeasures::with_axes([record], self.measure_axes.clone());
         self.measures.push(measures.batch()?);
         Ok(())
     }
@@ -153,7 +153,7 @@ impl ColumnField {
     }
 }
 
-impl Axis {
+impl SweepColumn {
     /// Arrow field of the column.
     pub fn field(&self) -> Field {
         self.column_field().arrow()
@@ -164,12 +164,12 @@ impl Axis {
         let x = points.map(|point| self.of(point));
         match self.column_type() {
             ColumnType::Int64 => Arc::new(Int64Array::from_iter(x.map(|x| match x {
-                Some(Value::Integer(number)) => Some(*number),
+                Some(SweepValue::Integer(number)) => Some(*number),
                 _ => None,
             }))),
             ColumnType::Float64 => Arc::new(Float64Array::from_iter(x.map(|x| self.number(x?)))),
             ColumnType::Boolean => Arc::new(BooleanArray::from_iter(x.map(|x| match x {
-                Some(Value::Boolean(truth)) => Some(*truth),
+                Some(SweepValue::Boolean(truth)) => Some(*truth),
                 _ => None,
             }))),
             _ => Arc::new(StringArray::from_iter(x.map(|x| Some(x?.to_string())))),
@@ -180,7 +180,7 @@ impl Axis {
 impl Axes {
     /// Arrow fields of the columns.
     pub fn fields(&self) -> impl Iterator<Item = Field> {
-        self.iter().map(Axis::field)
+        self.iter().map(SweepColumn::field)
     }
 
     /// The columns for these points.
@@ -192,7 +192,7 @@ impl Axes {
     }
 }
 
-impl<'r> Measures<'r> {
+impl<'r> ExperimentMeasures<'r> {
     /// All rows as an Arrow record batch.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_scenario::axis::Kind;
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::axis::ValueKind;
+use anabranch_scenario::value::{Point, SweepValue};
 
 /// Metadata key for the unit of a column.
 pub const UNIT: &str = "unit";
@@ -84,16 +84,16 @@ impl ColumnField {
 
 /// Column of the values of one sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub struct SweepColumn {
     sweep: String,
     column: String,
-    kind: Kind,
+    kind: ValueKind,
     /// Distinct values as written in the spec, in the order of the points. Empty if the column
     /// contains the values unchanged.
-    written: Vec<Value>,
+    written: Vec<SweepValue>,
 }
 
-impl Axis {
+impl SweepColumn {
     /// Name of the column: that of the sweep, prefixed with `x_` if every file has a column with
     /// that name.
     pub fn column(&self) -> &str {
@@ -106,7 +106,7 @@ impl Axis {
     }
 
     /// Distinct values of the sweep as written; empty if the column contains the values unchanged.
-    pub fn written(&self) -> &[Value] {
+    pub fn written(&self) -> &[SweepValue] {
         &self.written
     }
 
@@ -120,16 +120,16 @@ impl Axis {
     /// Makes the column a text column if two quantities are the same number, because a numeric
     /// column would not distinguish their points.
     fn settle(&mut self) {
-        if let Kind::Quantity(_) = self.kind {
+        if let ValueKind::Quantity(_) = self.kind {
             let numbers = self.written.iter().filter_map(|x| self.number(x));
             let numbers: BTreeSet<u64> = numbers.map(f64::to_bits).collect();
             if numbers.len() == self.written.len() {
                 return;
             }
-            self.kind = Kind::Text;
+            self.kind = ValueKind::Text;
         }
-        let is_text = |x: &Value| matches!(x, Value::Text(_));
-        if self.kind != Kind::Text || self.written.iter().all(is_text) {
+        let is_text = |x: &SweepValue| matches!(x, SweepValue::Text(_));
+        if self.kind != ValueKind::Text || self.written.iter().all(is_text) {
             self.written.clear();
         }
     }
@@ -137,31 +137,31 @@ impl Axis {
     /// Unit of the numbers in the column; `None` if they are not quantities.
     pub fn unit(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::Quantity(family) => Some(family.unit),
+            ValueKind::Quantity(family) => Some(family.unit),
             _ => None,
         }
     }
 
     /// A value of the sweep as a number in the unit of the column; `None` if the column is not
     /// numeric.
-    pub fn number(&self, x: &Value) -> Option<f64> {
+    pub fn number(&self, x: &SweepValue) -> Option<f64> {
         match (self.kind, x) {
-            (Kind::Integer | Kind::Number, x) => x.as_f64(),
-            (Kind::Quantity(family), Value::Text(text)) => family.number(text),
+            (ValueKind::Integer | ValueKind::Number, x) => x.as_f64(),
+            (ValueKind::Quantity(family), SweepValue::Text(text)) => family.number(text),
             _ => None,
         }
     }
 
     /// A value of the sweep as it appears in a CSV file.
-    pub fn text(&self, x: &Value) -> String {
+    pub fn text(&self, x: &SweepValue) -> String {
         match (self.kind, self.number(x)) {
-            (Kind::Quantity(_), Some(number)) => number.to_string(),
+            (ValueKind::Quantity(_), Some(number)) => number.to_string(),
             _ => x.to_string(),
         }
     }
 
     /// The value of the sweep at a point.
-    pub(crate) fn of<'p>(&self, point: &'p Point) -> Option<&'p Value> {
+    pub(crate) fn of<'p>(&self, point: &'p Point) -> Option<&'p SweepValue> {
         let mut found = point.iter().filter(|(name, _)| *name == self.sweep);
         found.next().map(|(_, x)| x)
     }
@@ -169,10 +169,10 @@ impl Axis {
     /// Type of the column.
     pub fn column_type(&self) -> ColumnType {
         match self.kind {
-            Kind::Integer => ColumnType::Int64,
-            Kind::Number | Kind::Quantity(_) => ColumnType::Float64,
-            Kind::Boolean => ColumnType::Boolean,
-            Kind::Text => ColumnType::Utf8,
+            ValueKind::Integer => ColumnType::Int64,
+            ValueKind::Number | ValueKind::Quantity(_) => ColumnType::Float64,
+            ValueKind::Boolean => ColumnType::Boolean,
+            ValueKind::Text => ColumnType::Utf8,
         }
     }
 
@@ -189,15 +189,15 @@ impl Axis {
 
 /// Columns of the sweeps of an experiment, in the order of the sweeps.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axes(Vec<Axis>);
+pub struct Axes(Vec<SweepColumn>);
 
 impl Axes {
     /// Creates the columns for these points, in a file that also has the columns `others`.
     pub fn of<'p>(points: impl IntoIterator<Item = &'p Point>, others: &[&str]) -> Self {
-        let mut axes: Vec<Axis> = Vec::new();
+        let mut axes: Vec<SweepColumn> = Vec::new();
         let mut seen: BTreeSet<(usize, String)> = BTreeSet::new();
         for (sweep, x) in points.into_iter().flatten() {
-            let kind = Kind::of(x);
+            let kind = ValueKind::of(x);
             let known = axes.iter().position(|axis| axis.sweep == *sweep);
             let at = match known {
                 Some(at) => {
@@ -213,7 +213,7 @@ impl Axes {
                     while taken(&column) {
                         column.insert_str(0, "x_");
                     }
-                    axes.push(Axis {
+                    axes.push(SweepColumn {
                         sweep: sweep.clone(),
                         column,
                         kind,
@@ -226,12 +226,12 @@ impl Axes {
                 axes[at].written.push(x.clone());
             }
         }
-        axes.iter_mut().for_each(Axis::settle);
+        axes.iter_mut().for_each(SweepColumn::settle);
         Axes(axes)
     }
 
     /// Iterates over the columns.
-    pub fn iter(&self) -> impl Iterator<Item = &Axis> {
+    pub fn iter(&self) -> impl Iterator<Item = &SweepColumn> {
         self.0.iter()
     }
 
@@ -239,13 +239,13 @@ impl Axes {
     pub fn at<'p>(
         &'p self,
         point: &'p Point,
-    ) -> impl Iterator<Item = (&'p Axis, Option<&'p Value>)> {
+    ) -> impl Iterator<Item = (&'p SweepColumn, Option<&'p SweepValue>)> {
         self.iter().map(|axis| (axis, axis.of(point)))
     }
 
     /// Iterates over names, types and units of the columns.
     pub fn column_fields(&self) -> impl Iterator<Item = ColumnField> {
-        self.iter().map(Axis::column_field)
+        self.iter().map(SweepColumn::column_field)
     }
 }
 
@@ -253,7 +253,7 @@ impl Axes {
 mod tests {
     use super::*;
 
-    fn axis(values: &[Value]) -> Axis {
+    fn axis(values: &[SweepValue]) -> SweepColumn {
         let points: Vec<Point> = values
             .iter()
             .map(|x| vec![("x".to_owned(), x.clone())])
@@ -287,20 +287,20 @@ mod tests {
         assert_eq!(apart.written(), [text("1 s"), text("1 ms")]);
     }
 
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
+    fn text(text: &str) -> SweepValue {
+        SweepValue::Text(text.to_owned())
     }
 
     #[test]
     fn a_sweep_has_the_type_of_its_values() {
         let kinds = [
             (
-                vec![Value::Integer(1), Value::Integer(2)],
+                vec![SweepValue::Integer(1), SweepValue::Integer(2)],
                 ColumnType::Int64,
                 None,
             ),
             (
-                vec![Value::Integer(1), Value::Float(0.5)],
+                vec![SweepValue::Integer(1), SweepValue::Float(0.5)],
                 ColumnType::Float64,
                 None,
             ),
@@ -331,14 +331,14 @@ mod tests {
                 None,
             ),
             (
-                vec![Value::Integer(0), text("5 ms")],
+                vec![SweepValue::Integer(0), text("5 ms")],
                 ColumnType::Utf8,
                 None,
             ),
             (vec![text("sctp"), text("tcp")], ColumnType::Utf8, None),
-            (vec![Value::Boolean(true)], ColumnType::Boolean, None),
+            (vec![SweepValue::Boolean(true)], ColumnType::Boolean, None),
             (
-                vec![Value::Boolean(true), Value::Integer(1)],
+                vec![SweepValue::Boolean(true), SweepValue::Integer(1)],
                 ColumnType::Utf8,
                 None,
             ),
@@ -356,17 +356,20 @@ mod tests {
         assert_eq!(times.number(&text("2 min")), Some(120.0));
         assert_eq!(axis(&[text("32 KiB")]).text(&text("32 KiB")), "32768");
         assert_eq!(axis(&[text("sctp")]).text(&text("sctp")), "sctp");
-        assert_eq!(axis(&[Value::Float(0.1)]).text(&Value::Float(0.1)), "0.1");
+        assert_eq!(
+            axis(&[SweepValue::Float(0.1)]).text(&SweepValue::Float(0.1)),
+            "0.1"
+        );
     }
 
     #[test]
     fn a_sweep_called_like_another_column_is_distinguished_from_it() {
         let point = vec![
-            ("replication".to_owned(), Value::Integer(1)),
-            ("loss".to_owned(), Value::Integer(1)),
+            ("replication".to_owned(), SweepValue::Integer(1)),
+            ("loss".to_owned(), SweepValue::Integer(1)),
         ];
         let axes = Axes::of([&point], &["replication"]);
-        let names: Vec<&str> = axes.iter().map(Axis::column).collect();
+        let names: Vec<&str> = axes.iter().map(SweepColumn::column).collect();
         assert_eq!(names, ["x_replication", "loss"]);
     }
 }

@@ -11,12 +11,12 @@ use std::iter;
 use std::sync::Arc;
 
 use anabranch_scenario::records::{Measure, RunRecord};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
-use crate::columns::{Axes, Axis, ColumnField, ColumnType};
+use crate::columns::{Axes, ColumnField, ColumnType, SweepColumn};
 use crate::parquet_schema::{self, write_column};
 
 /// Columns of every file other than those of sweeps.
@@ -34,12 +34,12 @@ const ROW_GROUP: usize = 1 << 20;
 
 /// Measures of one experiment.
 #[derive(Clone, Debug)]
-pub struct Measures<'r> {
+pub struct ExperimentMeasures<'r> {
     records: Vec<&'r RunRecord>,
     axes: Axes,
 }
 
-impl<'r> Measures<'r> {
+impl<'r> ExperimentMeasures<'r> {
     /// Creates the table of these records, which must belong to one experiment.
     pub fn of(records: impl IntoIterator<Item = &'r RunRecord>) -> Self {
         let records: Vec<&RunRecord> = records.into_iter().collect();
@@ -147,7 +147,7 @@ impl<'r> Measures<'r> {
         for record in &self.records {
             let mut run = vec![record.experiment.clone()];
             for (axis, x) in self.axes.at(&record.point) {
-                run.push(x.map_or(String::new(), |x: &Value| axis.text(x)));
+                run.push(x.map_or(String::new(), |x: &SweepValue| axis.text(x)));
                 run.extend(axis.unit().map(str::to_owned));
             }
             run.push(record.replication.to_string());
@@ -191,21 +191,21 @@ fn text<'t>(
 /// Writes the column of a sweep.
 fn axis_column<'p>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
-    axis: &Axis,
+    axis: &SweepColumn,
     points: impl Iterator<Item = &'p Point>,
 ) -> Result<(), ParquetError> {
     let x = points.map(|point| axis.of(point));
     match axis.column_type() {
         ColumnType::Boolean => {
             let x = x.map(|x| match x {
-                Some(Value::Boolean(truth)) => Some(*truth),
+                Some(SweepValue::Boolean(truth)) => Some(*truth),
                 _ => None,
             });
             write_column::<BoolType>(group, true, x)
         }
         ColumnType::Int64 => {
             let x = x.map(|x| match x {
-                Some(Value::Integer(number)) => Some(*number),
+                Some(SweepValue::Integer(number)) => Some(*number),
                 _ => None,
             });
             write_column::<Int64Type>(group, true, x)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use anabranch_scenario::Spec;
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::suggest::nearest;
-use anabranch_scenario::tree::{Node, NodeValue};
+use anabranch_scenario::tree::{NodeValue, SpecNode};
 
 use crate::carried::{self, EXAMPLES, PAPERS};
 use crate::reference::{LoadError, Loaded};
@@ -56,7 +56,7 @@ pub enum PaperError {
 
 /// The folder of a paper.
 #[derive(Clone, Debug)]
-pub struct Paper {
+pub struct PaperFolder {
     /// Name, which is that of the folder.
     pub name: String,
     /// Location of the folder.
@@ -65,7 +65,7 @@ pub struct Paper {
     pub hides: Vec<Folder>,
 }
 
-impl Paper {
+impl PaperFolder {
     /// Text of the spec.
     ///
     /// # Errors
@@ -84,12 +84,12 @@ impl Paper {
     }
 
     /// The parsed spec; an error if it is not TOML or has another name than the folder.
-    fn checked(&self, text: &str) -> Result<Node, PaperError> {
+    fn checked(&self, text: &str) -> Result<SpecNode, PaperError> {
         let wrong = |problems: Vec<Diagnostic>| {
             let file = self.spec_path().display().to_string();
             PaperError::Spec(Box::new(SpecError::new(&file, text, &[], problems)))
         };
-        let root = Node::parse(text).map_err(wrong)?;
+        let root = SpecNode::parse(text).map_err(wrong)?;
         if let Some(name) = root.get("name")
             && let NodeValue::Text(found) = &name.value
             && *found != self.name
@@ -171,8 +171,8 @@ impl PaperCatalog {
     ///
     /// # Errors
     /// An existing folder of the search path cannot be read.
-    pub fn papers(&self) -> Result<Vec<Paper>, PaperError> {
-        let mut found: BTreeMap<(String, String), Paper> = BTreeMap::new();
+    pub fn papers(&self) -> Result<Vec<PaperFolder>, PaperError> {
+        let mut found: BTreeMap<(String, String), PaperFolder> = BTreeMap::new();
         let mut folders = Vec::new();
         for root in &self.folders {
             folders.extend(papers_in(root)?);
@@ -184,7 +184,7 @@ impl PaperCatalog {
             let paper = found.entry((year.to_owned(), name.clone()));
             paper
                 .and_modify(|paper| paper.hides.push(folder.clone()))
-                .or_insert_with(|| Paper {
+                .or_insert_with(|| PaperFolder {
                     name,
                     folder,
                     hides: Vec::new(),
@@ -197,7 +197,7 @@ impl PaperCatalog {
     ///
     /// # Errors
     /// [`PaperError::Unknown`], or an existing folder of the search path cannot be read.
-    pub fn paper(&self, name: &str) -> Result<Paper, PaperError> {
+    pub fn paper(&self, name: &str) -> Result<PaperFolder, PaperError> {
         let papers = self.papers()?;
         let names: Vec<&str> = papers.iter().map(|paper| paper.name.as_str()).collect();
         papers
@@ -248,7 +248,7 @@ fn is_missing(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// [`PaperError::Unknown`].
-pub fn carried(name: &str) -> Result<Paper, PaperError> {
+pub fn carried(name: &str) -> Result<PaperFolder, PaperError> {
     PaperCatalog::of([]).paper(name)
 }
 

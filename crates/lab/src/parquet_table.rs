@@ -15,7 +15,7 @@ const ROW_GROUP: usize = 1 << 20;
 
 /// The values of a column, one for each row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Column {
+pub enum ColumnValues {
     /// Text.
     Text(Vec<String>),
     /// Whole numbers; `None` is an empty cell.
@@ -30,9 +30,9 @@ pub enum Column {
 /// The columns have different lengths, or an error of the writer.
 pub fn write_parquet(
     out: impl Write + Send,
-    columns: Vec<(&str, Column)>,
+    columns: Vec<(&str, ColumnValues)>,
 ) -> Result<(), ParquetError> {
-    let field = |(name, column): &(&str, Column)| ColumnField {
+    let field = |(name, column): &(&str, ColumnValues)| ColumnField {
         nullable: true,
         ..ColumnField::required(name, column.kind())
     };
@@ -58,7 +58,7 @@ pub fn write_parquet(
     Ok(())
 }
 
-impl Column {
+impl ColumnValues {
     fn kind(&self) -> ColumnType {
         match self {
             Self::Text(_) => ColumnType::Utf8,
@@ -110,9 +110,12 @@ mod tests {
     fn a_table_is_read_as_it_was_written() {
         let columns = || {
             vec![
-                ("from", Column::Text(vec!["1".to_owned(), "2".to_owned()])),
-                ("changes", Column::Counts(vec![Some(3), None])),
-                ("rtt_ms", Column::Numbers(vec![Some(1.5), None])),
+                (
+                    "from",
+                    ColumnValues::Text(vec!["1".to_owned(), "2".to_owned()]),
+                ),
+                ("changes", ColumnValues::Counts(vec![Some(3), None])),
+                ("rtt_ms", ColumnValues::Numbers(vec![Some(1.5), None])),
             ]
         };
         let mut file = Vec::new();
@@ -123,7 +126,7 @@ mod tests {
         let text = lines(file.into()).expect("rows");
         assert_eq!(text, "from,changes,rtt_ms\n1,3,1.5\n2,,\n");
         let mut wrong = columns();
-        wrong[1].1 = Column::Counts(vec![]);
+        wrong[1].1 = ColumnValues::Counts(vec![]);
         assert!(write_parquet(Vec::new(), wrong).is_err());
     }
 }

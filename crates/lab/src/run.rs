@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::plan::{Plan, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{NullSink, Sink};
 use anabranch_engine::world::{self, Capture, WorldError};
@@ -42,7 +42,7 @@ pub enum RunError {
 }
 
 /// Receiver of progress reports.
-pub trait Progress: Sync {
+pub trait ProgressObserver: Sync {
     /// The work starts. `runs` is the total number of runs, `finished` the number that had finished
     /// before, and `seconds` the simulated time of the others.
     fn begin(&self, runs: usize, finished: usize, seconds: f64);
@@ -53,7 +53,7 @@ pub trait Progress: Sync {
 /// A progress receiver that ignores all reports.
 pub struct Quiet;
 
-impl Progress for Quiet {
+impl ProgressObserver for Quiet {
     fn begin(&self, _: usize, _: usize, _: f64) {}
     fn finished(&self, _: f64) {}
 }
@@ -108,7 +108,7 @@ impl Simulator {
 impl Runner for Simulator {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -129,14 +129,14 @@ impl Runner for Simulator {
         world::run(unit, seed, sink, &captures)
     }
 
-    fn kind(&self, _: &Unit<'_>) -> &'static str {
+    fn kind(&self, _: &PlannedRun<'_>) -> &'static str {
         match self.code {
             "" => "simulated",
             code => code,
         }
     }
 
-    fn wants(&self, unit: &Unit<'_>) -> bool {
+    fn wants(&self, unit: &PlannedRun<'_>) -> bool {
         let first = unit.point.place() == 0;
         let captured = self
             .captured
@@ -164,9 +164,9 @@ pub fn run(
     store: &Store,
     runner: &(impl Runner + ?Sized),
     jobs: usize,
-    progress: &impl Progress,
+    progress: &impl ProgressObserver,
 ) -> Result<Results, RunError> {
-    let units = Unit::all(plan);
+    let units = PlannedRun::all(plan);
     let threads = pool::threads(jobs, units.len());
     let records = run_units(&units, threads, plan, store, runner, progress)?;
     Ok(store.assemble_known(plan, runner, threads, records)?)
@@ -183,7 +183,7 @@ pub fn run_shard(
     store: &Store,
     runner: &(impl Runner + ?Sized),
     jobs: usize,
-    progress: &impl Progress,
+    progress: &impl ProgressObserver,
 ) -> Result<usize, RunError> {
     run_some(
         plan,
@@ -206,11 +206,11 @@ pub fn run_some(
     store: &Store,
     runner: &(impl Runner + ?Sized),
     jobs: usize,
-    progress: &impl Progress,
+    progress: &impl ProgressObserver,
 ) -> Result<usize, RunError> {
-    let units = Unit::all(plan).into_iter().enumerate();
+    let units = PlannedRun::all(plan).into_iter().enumerate();
     let own = units.filter(|(place, _)| wanted(*place));
-    let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
+    let own: Vec<PlannedRun<'_>> = own.map(|(_, unit)| unit).collect();
     let threads = pool::threads(jobs, own.len());
     run_units(&own, threads, plan, store, runner, progress)?;
     Ok(own.len())
@@ -219,12 +219,12 @@ pub fn run_some(
 /// Executes the unfinished runs among `units`. Returns all records if reading the stored ones would
 /// give the same records; otherwise `None`.
 fn run_units(
-    units: &[Unit<'_>],
+    units: &[PlannedRun<'_>],
     threads: usize,
     plan: &Plan,
     store: &Store,
     runner: &(impl Runner + ?Sized),
-    progress: &impl Progress,
+    progress: &impl ProgressObserver,
 ) -> Result<Vec<Option<RunRecord>>, RunError> {
     let mut records: Vec<Option<RunRecord>> = pool::map(threads, (units.len(), 8), |place| {
         let unit = &units[place];
@@ -233,7 +233,7 @@ fn run_units(
     });
     let is_open = |place: &usize| records[*place].is_none();
     let places: Vec<usize> = (0..units.len()).filter(is_open).collect();
-    let open: Vec<&Unit<'_>> = places.iter().map(|place| &units[*place]).collect();
+    let open: Vec<&PlannedRun<'_>> = places.iter().map(|place| &units[*place]).collect();
     let seconds = open
         .iter()
         .map(|unit| unit.point.duration().seconds())
@@ -260,13 +260,13 @@ fn run_units(
 /// # Errors
 /// The first error.
 pub fn in_memory(
-    units: &[Unit<'_>],
+    units: &[PlannedRun<'_>],
     seed: u64,
     runner: &(impl Runner + ?Sized),
     jobs: usize,
     heard: &(impl Fn(&RunRecord) + Sync),
 ) -> Result<Vec<RunRecord>, RunError> {
-    let units: Vec<&Unit<'_>> = units.iter().collect();
+    let units: Vec<&PlannedRun<'_>> = units.iter().collect();
     each(pool::threads(jobs, units.len()), &units, |unit| {
         let record = runner
             .run(unit, seed, &mut NullSink)
@@ -280,14 +280,14 @@ pub fn in_memory(
 /// After the first error no further unit is started.
 fn each<T: Send>(
     threads: usize,
-    units: &[&Unit<'_>],
-    work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
+    units: &[&PlannedRun<'_>],
+    work: impl Fn(&PlannedRun<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
     // Units are distributed one at a time, because their durations differ.
     pool::each(threads, (units.len(), 1), |place| work(units[place]))?
 }
 
-fn failed(unit: &Unit<'_>, source: WorldError) -> RunError {
+fn failed(unit: &PlannedRun<'_>, source: WorldError) -> RunError {
     RunError::World {
         experiment: unit.experiment.id.clone(),
         replication: unit.replication,
@@ -296,7 +296,7 @@ fn failed(unit: &Unit<'_>, source: WorldError) -> RunError {
 }
 
 fn run_unit(
-    unit: &Unit<'_>,
+    unit: &PlannedRun<'_>,
     seed: u64,
     store: &Store,
     runner: &(impl Runner + ?Sized),
@@ -323,7 +323,7 @@ fn run_unit(
 /// Executes a unit. Its samples are written to `part`, which is renamed to `path` when they are
 /// complete.
 fn run_recorded(
-    unit: &Unit<'_>,
+    unit: &PlannedRun<'_>,
     seed: u64,
     part: &Path,
     path: &Path,

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::sink::{RunId, Sink, SinkError};
-use anabranch_scenario::axis::Family;
+use anabranch_scenario::axis::QuantityFamily;
 use anabranch_scenario::records::{
-    RunRecord, Series, SeriesError, SeriesKey, SeriesQuery, SeriesSample, SeriesSource,
+    RunRecord, SeriesError, SeriesKey, SeriesQuery, SeriesRecord, SeriesSample, SeriesSource,
 };
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 use parquet::basic::Type as Physical;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{
@@ -28,7 +28,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{Axes, Axis, ColumnField, ColumnType};
+use crate::columns::{Axes, ColumnField, ColumnType, SweepColumn};
 use crate::parquet_schema;
 use crate::plain;
 
@@ -44,7 +44,7 @@ struct Sweep {
     sweep: String,
     column: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    written: Vec<Value>,
+    written: Vec<SweepValue>,
 }
 
 /// Columns of samples with these sweeps.
@@ -65,7 +65,7 @@ pub fn fields(axes: &Axes) -> Vec<ColumnField> {
 
 /// Properties of a Parquet file with these sweeps.
 fn properties(axes: &Axes) -> WriterProperties {
-    let sweep = |axis: &Axis| Sweep {
+    let sweep = |axis: &SweepColumn| Sweep {
         sweep: axis.sweep().to_owned(),
         column: axis.column().to_owned(),
         written: axis.written().to_vec(),
@@ -169,7 +169,7 @@ impl<W: Write + Send> SeriesWriter<W> {
     ///
     /// # Errors
     /// Any error of the sink.
-    pub fn append(&mut self, group: &[Column]) -> Result<(), ParquetError> {
+    pub fn append(&mut self, group: &[SeriesColumn]) -> Result<(), ParquetError> {
         self.flush()?;
         let mut out = self.file.next_row_group()?;
         for values in group {
@@ -240,7 +240,7 @@ fn with_levels<T: DataType>(
 }
 
 /// One column of a row group.
-pub struct Column {
+pub struct SeriesColumn {
     values: Values,
     /// Levels of a nullable column: 1 for each row with a value, and 0 for each without.
     levels: Option<Vec<i16>>,
@@ -255,7 +255,7 @@ enum Values {
     Text(Vec<ByteArray>),
 }
 
-impl Column {
+impl SeriesColumn {
     fn write(
         &self,
         group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
@@ -273,15 +273,15 @@ impl Column {
 
 /// Column of a sweep in a row group. All rows of the group belong to one run, and so have the same
 /// value or none.
-fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
+fn axis_column(axis: &SweepColumn, x: Option<&SweepValue>, count: usize) -> SeriesColumn {
     let number = x.and_then(|x| axis.number(x));
     let all = |has: bool| if has { count } else { 0 };
     let (values, has) = match (axis.column_type(), x) {
-        (ColumnType::Boolean, Some(Value::Boolean(truth))) => {
+        (ColumnType::Boolean, Some(SweepValue::Boolean(truth))) => {
             (Values::Boolean(vec![*truth; count]), true)
         }
         (ColumnType::Boolean, _) => (Values::Boolean(Vec::new()), false),
-        (ColumnType::Int64, Some(Value::Integer(whole))) => {
+        (ColumnType::Int64, Some(SweepValue::Integer(whole))) => {
             (Values::Long(vec![*whole; count]), true)
         }
         (ColumnType::Int64, _) => (Values::Long(Vec::new()), false),
@@ -295,7 +295,7 @@ fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
             (Values::Text(text), x.is_some())
         }
     };
-    Column {
+    SeriesColumn {
         values,
         levels: Some(vec![i16::from(has); count]),
     }
@@ -308,18 +308,18 @@ fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
 /// match the footer.
 pub fn row_groups(
     source: &File,
-) -> Result<impl Iterator<Item = Result<Vec<Column>, ParquetError>>, ParquetError> {
+) -> Result<impl Iterator<Item = Result<Vec<SeriesColumn>, ParquetError>>, ParquetError> {
     let reader = SerializedFileReader::new(source.try_clone()?)?;
     Ok((0..reader.num_row_groups())
         .map(move |index| columns(reader.get_row_group(index)?.as_ref())))
 }
 
-fn columns(group: &dyn RowGroupReader) -> Result<Vec<Column>, ParquetError> {
+fn columns(group: &dyn RowGroupReader) -> Result<Vec<SeriesColumn>, ParquetError> {
     let column = |index| read_column(group, index);
     (0..group.num_columns()).map(column).collect()
 }
 
-fn read_column(group: &dyn RowGroupReader, index: usize) -> Result<Column, ParquetError> {
+fn read_column(group: &dyn RowGroupReader, index: usize) -> Result<SeriesColumn, ParquetError> {
     let mut levels = Vec::new();
     let descriptor = group.metadata().column(index);
     let levels_of = (descriptor.column_descr().max_def_level() > 0).then_some(&mut levels);
@@ -332,7 +332,7 @@ fn read_column(group: &dyn RowGroupReader, index: usize) -> Result<Column, Parqu
     };
     let optional = descriptor.column_descr().max_def_level() > 0;
     let levels = optional.then_some(levels);
-    Ok(Column { values, levels })
+    Ok(SeriesColumn { values, levels })
 }
 
 /// Whether a file of samples is complete, so that its footer can be read.
@@ -392,7 +392,7 @@ pub struct Directory(
 
 /// An experiment without a file has no series.
 impl SeriesSource for Directory {
-    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<SeriesRecord>, SeriesError> {
         let path = path(&self.0, query.experiment);
         let file = match plain::open(&path) {
             Ok(file) => file,
@@ -411,7 +411,7 @@ pub fn failed(path: &Path, source: impl std::error::Error + Send + Sync + 'stati
     }
 }
 
-fn read_file(file: File, query: &SeriesQuery<'_>) -> Result<Vec<Series>, ParquetError> {
+fn read_file(file: File, query: &SeriesQuery<'_>) -> Result<Vec<SeriesRecord>, ParquetError> {
     let reader = SerializedFileReader::new(file)?;
     let names: Vec<String> = reader
         .metadata()
@@ -425,7 +425,7 @@ fn read_file(file: File, query: &SeriesQuery<'_>) -> Result<Vec<Series>, Parquet
         reader.metadata().file_metadata().key_value_metadata(),
         &names,
     )?;
-    let mut found: Vec<Series> = Vec::new();
+    let mut found: Vec<SeriesRecord> = Vec::new();
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index)?;
         read_row_group(group.as_ref(), (&names, &sweeps), query, &mut found)?;
@@ -437,7 +437,7 @@ fn read_row_group(
     group: &dyn RowGroupReader,
     (names, sweeps): (&[String], &[(usize, Sweep)]),
     query: &SeriesQuery<'_>,
-    found: &mut Vec<Series>,
+    found: &mut Vec<SeriesRecord>,
 ) -> Result<(), ParquetError> {
     let at = |name: &str| {
         names
@@ -474,7 +474,7 @@ fn read_row_group(
             time: times[row],
             value: values[row],
         };
-        let same = |s: &Series| {
+        let same = |s: &SeriesRecord| {
             s.member == member
                 && s.probe == probe
                 && s.entity == entity
@@ -485,7 +485,7 @@ fn read_row_group(
         // is short, and stays within the run.
         match found.iter_mut().rev().find(|s| same(s)) {
             Some(series) => series.samples.push(sample),
-            None => found.push(Series {
+            None => found.push(SeriesRecord {
                 experiment: query.experiment.to_owned(),
                 point: point.clone(),
                 replication,
@@ -501,12 +501,12 @@ fn read_row_group(
 
 /// An x value of a numeric column; whole numbers become integers, except beyond 2^53, because not
 /// all integers are exact there.
-fn number(x: f64) -> Value {
+fn number(x: f64) -> SweepValue {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if x.fract() == 0.0 && x.abs() <= EXACT {
-        Value::Integer(x as i64)
+        SweepValue::Integer(x as i64)
     } else {
-        Value::Float(x)
+        SweepValue::Float(x)
     }
 }
 
@@ -539,9 +539,9 @@ fn read_point(
     let mut point = Point::new();
     for (index, sweep) in sweeps {
         let x = match read_column(group, *index)?.values {
-            Values::Boolean(values) => values.first().map(|truth| Value::Boolean(*truth)),
-            Values::Int(values) => values.first().map(|it| Value::Integer(i64::from(*it))),
-            Values::Long(values) => values.first().map(|it| Value::Integer(*it)),
+            Values::Boolean(values) => values.first().map(|truth| SweepValue::Boolean(*truth)),
+            Values::Int(values) => values.first().map(|it| SweepValue::Integer(i64::from(*it))),
+            Values::Long(values) => values.first().map(|it| SweepValue::Integer(*it)),
             Values::Double(values) => values.first().map(|x| as_written(*x, sweep)),
             Values::Text(values) => {
                 let text = values.first().map(ByteArray::as_utf8).transpose()?;
@@ -549,7 +549,7 @@ fn read_point(
                 text.map(|text| {
                     known(text)
                         .cloned()
-                        .unwrap_or_else(|| Value::Text(text.to_owned()))
+                        .unwrap_or_else(|| SweepValue::Text(text.to_owned()))
                 })
             }
         };
@@ -559,9 +559,11 @@ fn read_point(
 }
 
 /// The x value as written in the spec that is stored as this number.
-fn as_written(x: f64, sweep: &Sweep) -> Value {
-    let is_it = |value: &&Value| match value {
-        Value::Text(text) => Family::of(text).and_then(|family| family.number(text)) == Some(x),
+fn as_written(x: f64, sweep: &Sweep) -> SweepValue {
+    let is_it = |value: &&SweepValue| match value {
+        SweepValue::Text(text) => {
+            QuantityFamily::of(text).and_then(|family| family.number(text)) == Some(x)
+        }
         _ => false,
     };
     let written = sweep.written.iter().find(is_it);
@@ -575,15 +577,15 @@ mod tests {
     #[test]
     fn an_x_is_read_as_the_number_that_it_is() {
         for (x, read) in [
-            (20.0, Value::Integer(20)),
-            (-3.0, Value::Integer(-3)),
-            (0.5, Value::Float(0.5)),
-            (1e15, Value::Integer(1_000_000_000_000_000)),
-            (1e19, Value::Float(1e19)),
-            (-1e300, Value::Float(-1e300)),
+            (20.0, SweepValue::Integer(20)),
+            (-3.0, SweepValue::Integer(-3)),
+            (0.5, SweepValue::Float(0.5)),
+            (1e15, SweepValue::Integer(1_000_000_000_000_000)),
+            (1e19, SweepValue::Float(1e19)),
+            (-1e300, SweepValue::Float(-1e300)),
         ] {
             assert_eq!(number(x), read);
-            assert!(read.is_same(&Value::Float(x)), "{x}");
+            assert!(read.is_same(&SweepValue::Float(x)), "{x}");
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::plan::{Plan, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_scenario::records::Manifest;
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ impl FromStr for ShardSpec {
 
 /// Contents of `shard.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shard {
+pub struct ShardContents {
     /// Number of the shard.
     pub share: ShardSpec,
     /// Fingerprint of the code that executes the runs.
@@ -149,7 +149,7 @@ pub enum ShardError {
     Store(#[from] StoreError),
 }
 
-impl Shard {
+impl ShardContents {
     /// The description of a shard of a plan.
     pub fn of(plan: &Plan, share: ShardSpec, live: &[String]) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl Shard {
 #[derive(Clone, Debug)]
 pub struct CompleteShards {
     /// Common description of the shards.
-    pub shard: Shard,
+    pub shard: ShardContents,
     /// The plan.
     pub plan: Plan,
     directories: BTreeMap<ShardSpec, PathBuf>,
@@ -239,10 +239,10 @@ impl CompleteShards {
     /// Shards belong to different plans or were executed by other code; or a shard is duplicated or
     /// missing.
     pub fn read(directories: &[PathBuf]) -> Result<Self, ShardError> {
-        let mut first: Option<(&PathBuf, Shard)> = None;
+        let mut first: Option<(&PathBuf, ShardContents)> = None;
         let mut found: BTreeMap<ShardSpec, PathBuf> = BTreeMap::new();
         for directory in directories {
-            let shard = Shard::read(directory)?.ok_or_else(|| ShardError::NoShard {
+            let shard = ShardContents::read(directory)?.ok_or_else(|| ShardError::NoShard {
                 directory: directory.clone(),
             })?;
             let share = shard.share;
@@ -301,16 +301,16 @@ impl CompleteShards {
     /// A shard lacks a run, or a file cannot be copied. Nothing is copied until all runs were
     /// found.
     pub fn copy(&self, into: &Store, runner: &impl Runner) -> Result<(), ShardError> {
-        let units = Unit::all(&self.plan);
+        let units = PlannedRun::all(&self.plan);
         let mut stores = Vec::new();
         for (share, directory) in &self.directories {
             let store = Store::create(directory)?;
             let places = units.iter().enumerate();
-            let own: Vec<&Unit<'_>> = places
+            let own: Vec<&PlannedRun<'_>> = places
                 .filter(|(place, _)| share.has(*place))
                 .map(|(_, unit)| unit)
                 .collect();
-            let finished = |unit: &&&Unit<'_>| store.finished(unit, runner).is_some();
+            let finished = |unit: &&&PlannedRun<'_>| store.finished(unit, runner).is_some();
             let lacks = own.len() - own.iter().filter(finished).count();
             if lacks > 0 {
                 return Err(ShardError::Unfinished {

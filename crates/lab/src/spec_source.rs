@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anabranch_scenario::records::Manifest;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 
 use crate::carried::Directory;
 
@@ -92,7 +92,7 @@ fn kept(results: &Path, name: &str) -> Option<String> {
     if let Some(file) = manifest.files.remove(name) {
         return Some(file);
     }
-    let spec = Node::parse(&manifest.spec).ok()?;
+    let spec = SpecNode::parse(&manifest.spec).ok()?;
     let files = spec.get("reference")?.entries();
     let key = &files.iter().find(|it| it.node.text() == Some(name))?.key;
     text(&results.join(REFERENCE).join(format!("{key}.csv")))

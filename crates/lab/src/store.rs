@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_engine::files::Files;
-use anabranch_engine::plan::{Plan, PlannedExperiment, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedExperiment, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_report::derive;
 use anabranch_scenario::diagnostic::SpecError;
@@ -38,7 +38,7 @@ use crate::atomic_write::{self, DirectoryLock, Durability, part_path};
 use crate::build;
 use crate::columns::Axes;
 use crate::journal::{Damage, Journal, JournalError};
-use crate::measures::Measures;
+use crate::measures::ExperimentMeasures;
 use crate::plain;
 use crate::pool;
 use crate::series::{self, SeriesWriter};
@@ -109,7 +109,7 @@ pub use crate::build::CODE;
 
 /// Key of a stored run: a hash of everything that determines its result, including the code and the
 /// kind of runner.
-pub fn key(unit: &Unit<'_>, kind: &str) -> String {
+pub fn key(unit: &PlannedRun<'_>, kind: &str) -> String {
     let hash = unit.point.hash();
     let point = serde_json::to_string(&unit.point()).unwrap_or_default();
     // The keys of the hash functions are fixed. Two hashes of 64 bits make collisions within a
@@ -180,7 +180,11 @@ impl Store {
 
     /// The record of a finished run; `None` unless it is stored, belongs to this unit and kind of
     /// runner, and has complete samples.
-    pub fn finished(&self, unit: &Unit<'_>, runner: &(impl Runner + ?Sized)) -> Option<RunRecord> {
+    pub fn finished(
+        &self,
+        unit: &PlannedRun<'_>,
+        runner: &(impl Runner + ?Sized),
+    ) -> Option<RunRecord> {
         if self.journal.is_empty() {
             return None;
         }
@@ -246,7 +250,7 @@ impl Store {
         threads: usize,
         mut known: Vec<Option<RunRecord>>,
     ) -> Result<Results, StoreError> {
-        let units = Unit::all(plan);
+        let units = PlannedRun::all(plan);
         let is_missing = |place: &usize| known.get(*place).is_none_or(Option::is_none);
         let missing: Vec<usize> = (0..units.len()).filter(is_missing).collect();
         let read = pool::map(threads, (missing.len(), 8), |at| {
@@ -305,7 +309,7 @@ impl Store {
         let folder = self.directory.join("measures");
         // Uses the columns of all points, as for the samples, even if some runs are unfinished.
         let axes = |id: &str| plan.experiments.iter().find(|it| it.id == id).map(axes);
-        for (id, measures) in Measures::by_experiment(records, axes) {
+        for (id, measures) in ExperimentMeasures::by_experiment(records, axes) {
             let path = |form| folder.join(format!("{id}.{form}"));
             let (csv, parquet) = pool::join(
                 || {
@@ -332,7 +336,7 @@ impl Store {
     pub fn take(
         &self,
         other: &Store,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         runner: &(impl Runner + ?Sized),
     ) -> Result<(), StoreError> {
         let key = key(unit, runner.kind(unit));
@@ -513,8 +517,8 @@ pub(crate) fn write_json(
 }
 
 /// The request that a manifest describes.
-fn request(manifest: &Manifest) -> Request {
-    Request::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
+fn request(manifest: &Manifest) -> PlanRequest {
+    PlanRequest::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
         it.overrides = manifest.overrides.clone();
         it.only = manifest.only.clone();
         it.seed = manifest.seed;

@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_lab::run::{Quiet, Simulator, run};
 use anabranch_lab::store::Store;
 use anabranch_scenario::records::{Results, SeriesQuery};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -41,7 +41,7 @@ record = [{{ flow = "cbr", probes = ["goodput"], bin = "50 ms" }}]
 {sweeps}
 "#
     );
-    let plan = Plan::new(Request::new("sw.toml", text));
+    let plan = Plan::new(PlanRequest::new("sw.toml", text));
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     let store = Store::create(directory).expect("a store");
     run(&plan, &store, &Simulator::default(), 1, &Quiet).expect("a run")
@@ -138,8 +138,8 @@ fn several_sweeps_are_kept_apart() {
         ..SeriesQuery::default()
     };
     let series = results.series(&query).expect("samples");
-    let text = |text: &str| Value::Text(text.to_owned());
-    let points: Vec<[Value; 2]> = series
+    let text = |text: &str| SweepValue::Text(text.to_owned());
+    let points: Vec<[SweepValue; 2]> = series
         .iter()
         .map(|it| [it.point[0].1.clone(), it.point[1].1.clone()])
         .collect();

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
@@ -20,8 +20,8 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::packet::{Checksum, Packet};
 use bytes::Bytes;
 
-fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Request {
-    Request::new("test.toml", text).with(|it| {
+fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> PlanRequest {
+    PlanRequest::new("test.toml", text).with(|it| {
         it.only = vec![only.to_owned()];
         it.replications = Some(replications);
         it.overrides = overrides.iter().map(|&one| one.to_owned()).collect();
@@ -30,14 +30,14 @@ fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Req
 }
 
 /// The x values of a unit or record, in the order of the sweeps.
-fn x_of(point: &[(String, anabranch_scenario::value::Value)]) -> Vec<String> {
+fn x_of(point: &[(String, anabranch_scenario::value::SweepValue)]) -> Vec<String> {
     point.iter().map(|(_, x)| x.to_string()).collect()
 }
 
 /// Runs an experiment at the points selected by `wants`.
-fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRecord>) {
+fn run(request: PlanRequest, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRecord>) {
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let wanted = units.iter().filter(|unit| wants(&x_of(&unit.point())));
     let runs: Vec<RunRecord> = wanted
         .map(|unit| world::run(unit, 1, &mut NullSink, &[]).expect("a run"))
@@ -330,7 +330,7 @@ fn each_path_is_on_the_wire_of_its_own_link() {
     ];
     let plan = Plan::new(request(text, "over-time", 1, &overrides))
         .unwrap_or_else(|error| panic!("{error}"));
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let captures: Vec<CaptureRequest> = ["road-1", "road-2"]
         .iter()
         .map(|link| CaptureRequest::new(*link, directory.path().join(link)))
@@ -413,7 +413,7 @@ to = "far"
 }
 
 fn error(text: String) -> String {
-    let request = Request::new("two-links.toml", text).with(|it| it.seed = 1);
+    let request = PlanRequest::new("two-links.toml", text).with(|it| it.seed = 1);
     match Plan::new(request) {
         Ok(_) => panic!("a wrong spec was planned"),
         Err(error) => error.to_string(),

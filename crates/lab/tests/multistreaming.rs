@@ -1,6 +1,6 @@
 //! Expected results of the papers on multistreaming, from their own specs with few replications.
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_lab::papers::carried;
@@ -27,17 +27,17 @@ fn run(
     replications: u32,
     wants: impl Fn(&[String]) -> bool,
 ) -> (Plan, Vec<RunRecord>) {
-    let request = Request::new("test.toml", text).with(|it| {
+    let request = PlanRequest::new("test.toml", text).with(|it| {
         it.only = vec![experiment.to_owned()];
         it.replications = Some(replications);
         it.seed = 1;
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let wanted = |unit: &Unit<'_>| {
+    let wanted = |unit: &PlannedRun<'_>| {
         let x: Vec<String> = unit.point().iter().map(|(_, x)| x.to_string()).collect();
         wants(&x)
     };
-    let units = Unit::all(&plan).into_iter().filter(wanted);
+    let units = PlannedRun::all(&plan).into_iter().filter(wanted);
     let runs = units
         .map(|unit| world::run(&unit, 1, &mut NullSink, &[]).expect("a run"))
         .collect();

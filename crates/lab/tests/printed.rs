@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_lab::papers::{PaperCatalog, carried};
 use anabranch_report::reference::Published;
 use anabranch_report::table::Table;
@@ -15,7 +15,7 @@ use anabranch_scenario::records::{Manifest, Results};
 fn tables(name: &str) -> (Vec<Table>, Vec<Published>) {
     let paper = carried(name).expect("a paper of the program");
     let plan = Plan::new(
-        Request::new(format!("{name}.toml"), paper.text().expect("its spec"))
+        PlanRequest::new(format!("{name}.toml"), paper.text().expect("its spec"))
             .with(|it| it.seed = 1),
     );
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{NullSink, Sink};
 use anabranch_engine::world::WorldError;
@@ -102,7 +102,7 @@ bin = "500 ms"
 "#;
 
 fn plan(text: &str) -> Plan {
-    let request = Request::new("pair.toml", text).with(|it| it.seed = 7);
+    let request = PlanRequest::new("pair.toml", text).with(|it| it.seed = 7);
     Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -252,7 +252,7 @@ struct Killed {
 impl Runner for Killed {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -292,7 +292,7 @@ fn an_interrupted_sweep_goes_on_and_ends_with_the_same_files() {
         b"{ \"experi",
     )
     .expect("a file");
-    let finished = Unit::all(&plan(SPEC))
+    let finished = PlannedRun::all(&plan(SPEC))
         .iter()
         .filter(|unit| store.finished(unit, &Simulator::default()).is_some())
         .count();
@@ -350,7 +350,7 @@ fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let before = simulate(directory.path(), 1);
     let whole = contents(directory.path());
     let plan = plan(SPEC);
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let runs = directory.path().join("runs");
     let sampled = units.iter().find(|unit| unit.records()).expect("samples");
     let samples = runs.join(format!("{}.parquet", key(sampled, "simulated")));
@@ -372,7 +372,7 @@ fn samples_damaged_in_the_middle_are_reported_by_their_own_name() {
     let directory = tempfile::tempdir().expect("a directory");
     simulate(directory.path(), 1);
     let plan = plan(SPEC);
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let sampled = units.iter().find(|unit| unit.records()).expect("samples");
     let samples = directory
         .path()
@@ -474,7 +474,7 @@ fn a_plan_does_not_depend_on_its_threads() {
         .collect();
     let spec = SPEC.replace("[0.0, 0.05]", &format!("[{}]", losses.join(", ")));
     let planned = |text: &str, jobs| {
-        let request = Request::new("pair.toml", text);
+        let request = PlanRequest::new("pair.toml", text);
         let plan = Plan::with_executor(request, &Standard::default(), &Threads(jobs));
         let plan = plan.map_err(|error| error.to_string())?;
         let points = plan.experiments[0].points.iter();
@@ -561,7 +561,7 @@ replications = 1
 fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
     let measured = |reading: &str| {
         let plan = plan(&READER.replace("READING", reading));
-        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[])
+        let run = anabranch_engine::world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[])
             .expect("a run");
         let value = |metric| run.value("sctp", metric).expect("a value");
         (value("goodput"), value("window"))
@@ -586,7 +586,7 @@ fn a_link_whose_mtu_falls_is_a_black_hole_to_who_does_not_look() {
     );
     let goodput = |transport: &str| {
         let plan = plan(&spec.replace("READING", transport));
-        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[])
+        let run = anabranch_engine::world::run(&PlannedRun::all(&plan)[0], 1, &mut NullSink, &[])
             .expect("a run");
         run.value("sctp", "goodput").expect("a value")
     };

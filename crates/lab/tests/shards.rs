@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
 use anabranch_engine::world::WorldError;
 use anabranch_lab::run::{Quiet, RunError, Simulator, run, run_shard};
-use anabranch_lab::shard::{CompleteShards, FILE, Shard, ShardError, ShardSpec};
+use anabranch_lab::shard::{CompleteShards, FILE, ShardContents, ShardError, ShardSpec};
 use anabranch_lab::store::{Store, key};
 use anabranch_scenario::records::{RunRecord, SeriesQuery};
 
@@ -41,11 +41,11 @@ replications = 2
 sweep = [{ parameter = "queue", values = ["32 KiB", "8 packets"] }]
 "#;
 
-fn request(text: &str, seed: u64) -> Request {
-    Request::new("sharded.toml", text).with(|it| it.seed = seed)
+fn request(text: &str, seed: u64) -> PlanRequest {
+    PlanRequest::new("sharded.toml", text).with(|it| it.seed = seed)
 }
 
-fn planned(request: Request) -> Plan {
+fn planned(request: PlanRequest) -> Plan {
     Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -65,7 +65,7 @@ fn make(
     runner: &impl Runner,
 ) -> Result<usize, RunError> {
     let store = Store::create(directory).expect("a directory that can be written");
-    let shard = Shard::of(plan, share(which), &[]);
+    let shard = ShardContents::of(plan, share(which), &[]);
     shard.begin(&store).expect("an empty directory");
     run_shard(plan, share(which), &store, runner, 1, &Quiet)
 }
@@ -152,7 +152,7 @@ struct Killed(AtomicUsize);
 impl Runner for Killed {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -211,7 +211,7 @@ fn shards_that_do_not_belong_together_are_distinguished() {
     let with = |name: &str, plan: &Plan, which: &str| {
         let directory = at.join(name);
         let store = Store::create(&directory).expect("a directory");
-        Shard::of(plan, share(which), &[])
+        ShardContents::of(plan, share(which), &[])
             .begin(&store)
             .expect("a shard");
         vec![shards[0].clone(), shards[2].clone(), directory]
@@ -252,7 +252,7 @@ fn shards_that_do_not_belong_together_are_distinguished() {
     told(&code, &["code/shard.json: "]);
     // A directory can contain only one shard.
     let store = Store::create(&shards[0]).expect("a directory");
-    let error = Shard::of(&plan(), share("2/3"), &[])
+    let error = ShardContents::of(&plan(), share("2/3"), &[])
         .begin(&store)
         .expect_err("it has 1/3");
     assert!(
@@ -269,7 +269,7 @@ struct OfSockets;
 impl Runner for OfSockets {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -278,7 +278,7 @@ impl Runner for OfSockets {
         Ok(record)
     }
 
-    fn kind(&self, _: &Unit<'_>) -> &'static str {
+    fn kind(&self, _: &PlannedRun<'_>) -> &'static str {
         "live"
     }
 }
@@ -293,7 +293,7 @@ fn simulated_results_are_not_used_for_live_runs() {
     };
     let simulated = run(&plan, &store, &Simulator::default(), 1, &Quiet).expect("a run");
     assert!(events(simulated) > 1000);
-    let unit = &Unit::all(&plan)[0];
+    let unit = &PlannedRun::all(&plan)[0];
     assert!(
         store.finished(unit, &OfSockets).is_none(),
         "it was simulated"

@@ -2,14 +2,14 @@
 
 use std::thread;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Memory, NullSink, Sink};
 use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::channel::{Channel, RunEvent};
 use anabranch_lab::run::{Quiet, Simulator, run};
 use anabranch_lab::store::Store;
-use anabranch_scenario::records::{RunRecord, Series, SeriesQuery};
+use anabranch_scenario::records::{RunRecord, SeriesQuery, SeriesRecord};
 
 const SPEC: &str = r#"
 anabranch = 1
@@ -22,23 +22,23 @@ experiment = [{ id = "main", record = [{ flow = "sctp", probes = ["cwnd", "timeo
 "#;
 
 fn plan() -> Plan {
-    let request = Request::new("sinks.toml", SPEC).with(|it| it.seed = 3);
+    let request = PlanRequest::new("sinks.toml", SPEC).with(|it| it.seed = 3);
     Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn into(sink: &mut dyn Sink) -> RunRecord {
-    world::run(&Unit::all(&plan())[0], 3, sink, &[]).expect("a run")
+    world::run(&PlannedRun::all(&plan())[0], 3, sink, &[]).expect("a run")
 }
 
 /// Series that have samples; a file contains no others.
-fn full(series: Vec<Series>) -> Vec<Series> {
+fn full(series: Vec<SeriesRecord>) -> Vec<SeriesRecord> {
     series
         .into_iter()
         .filter(|series| !series.samples.is_empty())
         .collect()
 }
 
-fn in_memory() -> (RunRecord, Vec<Series>) {
+fn in_memory() -> (RunRecord, Vec<SeriesRecord>) {
     let mut memory = Memory::default();
     let record = into(&mut memory);
     assert_eq!(memory.records, std::slice::from_ref(&record));
@@ -106,7 +106,7 @@ fn a_channel_reports_all_in_order() {
 fn a_run_without_a_listener_ends_with_an_error() {
     let (mut channel, told) = Channel::new(1);
     drop(told);
-    let error = world::run(&Unit::all(&plan())[0], 3, &mut channel, &[]).expect_err("nobody");
+    let error = world::run(&PlannedRun::all(&plan())[0], 3, &mut channel, &[]).expect_err("nobody");
     assert!(error.to_string().contains("nobody listens"), "{error}");
 }
 
@@ -209,7 +209,7 @@ struct Endless;
 impl Runner for Endless {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -227,7 +227,7 @@ impl Runner for Endless {
 fn a_record_that_cannot_be_kept_is_not_reported() {
     let measure = "measure = [{ metric = \"goodput\", flow = \"sctp\" }]\nexperiment";
     let text = SPEC.replace("experiment", measure);
-    let request = Request::new("sinks.toml", text).with(|it| it.replications = Some(3));
+    let request = PlanRequest::new("sinks.toml", text).with(|it| it.replications = Some(3));
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let directory = tempfile::tempdir().expect("a directory");
     let told = || {

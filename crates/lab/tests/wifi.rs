@@ -2,7 +2,7 @@
 //! wireless cells.
 
 use anabranch_engine::medium;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_lab::papers::carried;
@@ -30,13 +30,13 @@ const METRICS: [(&str, &str); 6] = [
 /// replications.
 fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -> Vec<RunRecord> {
     let text = carried("rafiq2007").and_then(|paper| paper.text());
-    let request = Request::new("rafiq2007.toml", text.expect("its spec")).with(|it| {
+    let request = PlanRequest::new("rafiq2007.toml", text.expect("its spec")).with(|it| {
         it.only = vec![experiment.to_owned()];
         it.replications = Some(replications);
         it.seed = 1;
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let units = Unit::all(&plan).into_iter();
+    let units = PlannedRun::all(&plan).into_iter();
     units
         .filter(|unit| wants(&xs(&unit.point())))
         .map(|unit| world::run(&unit, 1, &mut NullSink, &[]).expect("a run"))
@@ -209,7 +209,7 @@ record = [{ link = "air[1]", probes = ["queue"] }]
 "#;
 
 fn plan(text: &str) -> Result<Plan, String> {
-    let request = Request::new("cell.toml", text).with(|it| it.seed = 1);
+    let request = PlanRequest::new("cell.toml", text).with(|it| it.seed = 1);
     Plan::new(request).map_err(|error| error.to_string())
 }
 
@@ -222,7 +222,7 @@ fn a_cell_without_wires_runs() {
         (parameters.rts_threshold, parameters.queue_limit),
         (500, 20)
     );
-    let units = Unit::all(&plan);
+    let units = PlannedRun::all(&plan);
     let record = world::run(&units[0], 1, &mut NullSink, &[]).expect("a run");
     // At most about 24 kB, the receive window, are in flight, and each packet crosses the medium
     // twice, so the delay is in the range of milliseconds.

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, AssociationError, Carrier, Config, Endpoint, Event, Packet, PacketSocket,
-    PathState, Peer, Received, SendOptions, SharedSockets,
+    Association, AssociationError, Carrier, Config, Endpoint, Event, OutgoingPacket, PacketSocket,
+    PathState, Peer, ReceivedPacket, SendOptions, SharedSockets,
 };
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
@@ -142,7 +142,11 @@ impl PacketSocket for Cuttable {
         self.socket.local_addr().expect("it is bound")
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &OutgoingPacket<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.is_cut.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(()));
         }
@@ -154,12 +158,12 @@ impl PacketSocket for Cuttable {
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>> {
+    ) -> Poll<io::Result<ReceivedPacket>> {
         loop {
             let mut filled = ReadBuf::new(buffer);
             let from = ready!(self.socket.poll_recv_from(cx, &mut filled))?;
             if !self.is_cut.load(Ordering::Relaxed) {
-                return Poll::Ready(Ok(Received::new(filled.filled().len(), from)));
+                return Poll::Ready(Ok(ReceivedPacket::new(filled.filled().len(), from)));
             }
         }
     }

@@ -185,7 +185,7 @@ pub use runtime::{JoinError, JoinHandle, ThreadRuntime, ThreadSpawner};
 pub use settings::{AssociationSettings, PathSettings, Timers};
 pub use shard::Shard;
 pub use shared_sockets::SharedSockets;
-pub use socket::{Packet, PacketSocket, Received};
+pub use socket::{OutgoingPacket, PacketSocket, ReceivedPacket};
 pub use socket_errors::{SocketError, SocketOperation};
 pub use status::{EndpointStatistics, PathStatus, Status};
 pub use streams::{ByteStream, Messages, RecvStream, SendStream};

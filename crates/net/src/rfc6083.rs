@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use anabranch_dtls::rfc6083::{Action, Connection, MAX_MESSAGE, Opened};
+use anabranch_dtls::rfc6083::{Connection, HandshakeAction, MAX_MESSAGE, Opened};
 use anabranch_dtls::{PeerIdentity, Role};
 use anabranch_sctp::{
     Authentication, ChunkTypes, CloseReason, KeyError, Negotiated, SendOptions, SharedKeys,
@@ -43,7 +43,7 @@ use bytes::Bytes;
 use thiserror::Error;
 use tokio::sync::RwLock;
 
-pub use anabranch_dtls::rfc6083::{RECORD_OVERHEAD, Settings};
+pub use anabranch_dtls::rfc6083::{RECORD_OVERHEAD, Rfc6083Settings};
 
 use crate::association::Association;
 use crate::config::Config;
@@ -213,7 +213,7 @@ impl SecureAssociation {
     /// is aborted. Or the association has ended.
     pub async fn client(
         association: Association,
-        settings: Arc<Settings>,
+        settings: Arc<Rfc6083Settings>,
     ) -> Result<Self, SecureError> {
         Self::handshake(association, settings, Role::Client).await
     }
@@ -226,14 +226,14 @@ impl SecureAssociation {
     /// The same errors as [`SecureAssociation::client`].
     pub async fn server(
         association: Association,
-        settings: Arc<Settings>,
+        settings: Arc<Rfc6083Settings>,
     ) -> Result<Self, SecureError> {
         Self::handshake(association, settings, Role::Server).await
     }
 
     async fn handshake(
         association: Association,
-        settings: Arc<Settings>,
+        settings: Arc<Rfc6083Settings>,
         role: Role,
     ) -> Result<Self, SecureError> {
         if !association.has_auth_key(0) || !authenticates(&association.negotiated()) {
@@ -466,9 +466,12 @@ impl Handshake {
         }
     }
 
-    async fn apply(&mut self, action: Action) -> Result<Option<PeerIdentity>, SecureError> {
+    async fn apply(
+        &mut self,
+        action: HandshakeAction,
+    ) -> Result<Option<PeerIdentity>, SecureError> {
         match action {
-            Action::Send {
+            HandshakeAction::Send {
                 record,
                 key,
                 after_all,
@@ -486,14 +489,18 @@ impl Handshake {
                 let sent = self.association.send_with_receipt(record, options);
                 self.receipts.push(sent.await?);
             }
-            Action::SetKey { id, key } => {
+            HandshakeAction::SetKey { id, key } => {
                 let key = Bytes::copy_from_slice(&key[..]);
                 self.association.change_auth_keys(|it| it.set(id, key))?;
             }
-            Action::UseKey(id) => self.association.change_auth_keys(|it| it.activate(id))?,
-            Action::RemoveKey(id) => self.association.change_auth_keys(|it| it.delete(id))?,
-            Action::Established(peer) => return Ok(Some(peer)),
-            Action::Fail(why) => return Err(SecureError::Peer(why)),
+            HandshakeAction::UseKey(id) => {
+                self.association.change_auth_keys(|it| it.activate(id))?
+            }
+            HandshakeAction::RemoveKey(id) => {
+                self.association.change_auth_keys(|it| it.delete(id))?
+            }
+            HandshakeAction::Established(peer) => return Ok(Some(peer)),
+            HandshakeAction::Fail(why) => return Err(SecureError::Peer(why)),
             _ => {}
         }
         Ok(None)

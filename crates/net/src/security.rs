@@ -10,7 +10,7 @@ impl Config {
     /// both ends share. Peers without the DTLS chunk are refused, unless [`Config::sctp`] has
     /// [`Security::DtlsChunkLoose`].
     #[must_use]
-    pub fn with_preshared_secret(self, settings: preshared::Settings) -> Self {
+    pub fn with_preshared_secret(self, settings: preshared::PresharedSettings) -> Self {
         self.with_key_methods(KeyMethods::preshared(settings))
     }
 
@@ -39,7 +39,7 @@ impl Config {
     #[must_use]
     pub fn with_certificates(
         self,
-        settings: std::sync::Arc<anabranch_dtls::tls::Settings>,
+        settings: std::sync::Arc<anabranch_dtls::tls::TlsSettings>,
     ) -> Self {
         use anabranch_dtls::tls::{METHOD, Tls};
         let restart = settings.restart;

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use anabranch_net::{Association, Config, Endpoint, Packet, PacketSocket, Received, SharedSockets};
+use anabranch_net::{
+    Association, Config, Endpoint, OutgoingPacket, PacketSocket, ReceivedPacket, SharedSockets,
+};
 use anabranch_sctp::{AssociationState, ConnectOptions, Endpoint as Protocol};
 use anabranch_transport::{Ecn, Path};
 use bytes::{Bytes, BytesMut};
@@ -38,7 +40,11 @@ impl PacketSocket for End {
         SocketAddr::new(SERVER, UDP)
     }
 
-    fn poll_send(&mut self, _: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(
+        &mut self,
+        _: &mut Context<'_>,
+        packet: &OutgoingPacket<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut air = self.0.lock().expect("no panic");
         air.back
             .push((packet.to, Bytes::copy_from_slice(packet.bytes)));
@@ -49,14 +55,14 @@ impl PacketSocket for End {
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>> {
+    ) -> Poll<io::Result<ReceivedPacket>> {
         let mut air = self.0.lock().expect("no panic");
         let Some((from, packet)) = air.there.pop_front() else {
             air.receiver = Some(cx.waker().clone());
             return Poll::Pending;
         };
         buffer[..packet.len()].copy_from_slice(&packet);
-        Poll::Ready(Ok(Received::new(packet.len(), from)))
+        Poll::Ready(Ok(ReceivedPacket::new(packet.len(), from)))
     }
 }
 

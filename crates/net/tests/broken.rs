@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, AssociationError, CloseReason, Config, Endpoint, Packet, PacketSocket, Received,
-    SendOptions, SharedSockets, SocketOperation,
+    Association, AssociationError, CloseReason, Config, Endpoint, OutgoingPacket, PacketSocket,
+    ReceivedPacket, SendOptions, SharedSockets, SocketOperation,
 };
 use common::lane::{Lane, ends};
 use common::pattern;
@@ -64,7 +64,11 @@ impl PacketSocket for End {
         self.local
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &OutgoingPacket<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.mood.is_set(&self.mood.sends_fail) {
             return Poll::Ready(Err(io::Error::from_raw_os_error(DOWN)));
         }
@@ -80,7 +84,7 @@ impl PacketSocket for End {
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>> {
+    ) -> Poll<io::Result<ReceivedPacket>> {
         if self.mood.is_set(&self.mood.receives_fail) {
             return Poll::Ready(Err(io::Error::from_raw_os_error(BAD)));
         }

@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anabranch_net::{
-    AddressChange, BindError, Carrier, Config, Endpoint, Packet, PacketSocket, Peer, Received,
-    SendOptions, SharedSockets,
+    AddressChange, BindError, Carrier, Config, Endpoint, OutgoingPacket, PacketSocket, Peer,
+    ReceivedPacket, SendOptions, SharedSockets,
 };
 use bytes::Bytes;
 use common::lane::{Lane, ends};
@@ -32,7 +32,11 @@ impl PacketSocket for End {
         self.local
     }
 
-    fn poll_send(&mut self, _: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(
+        &mut self,
+        _: &mut Context<'_>,
+        packet: &OutgoingPacket<'_>,
+    ) -> Poll<io::Result<()>> {
         assert_eq!(packet.to, self.peer);
         self.sent += 1;
         if !self.sent.is_multiple_of(10) {
@@ -45,7 +49,7 @@ impl PacketSocket for End {
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>> {
+    ) -> Poll<io::Result<ReceivedPacket>> {
         self.receives.poll_pop(cx, buffer, self.peer)
     }
 }

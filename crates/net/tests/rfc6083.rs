@@ -4,7 +4,7 @@ use crate::common;
 
 use std::sync::Arc;
 
-use anabranch_net::rfc6083::{SecureAssociation, SecureError, Settings};
+use anabranch_net::rfc6083::{Rfc6083Settings, SecureAssociation, SecureError};
 use anabranch_net::sctp::ChunkTypes;
 use anabranch_net::sctp::dtls::tls::{Credentials, Trust};
 use anabranch_net::{Association, CloseReason, Config, Endpoint, Peer, SendOptions};
@@ -20,7 +20,7 @@ fn settings(
     trusted: &CertifiedIssuer<'static, KeyPair>,
     own: &str,
     peer: &str,
-) -> Arc<Settings> {
+) -> Arc<Rfc6083Settings> {
     let params = CertificateParams::new(vec![own.to_string()]).expect("a name");
     let key = KeyPair::generate().expect("a key");
     let chain = params.signed_by(&key, issuer).expect("signed").pem();
@@ -28,7 +28,7 @@ fn settings(
     let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).expect("PEM");
     let trust = Trust::default().with_authorities(trusted.pem().as_bytes());
     let trust = trust.expect("PEM").with_name(peer);
-    Arc::new(Settings::new(&credentials, trust).expect("they fit"))
+    Arc::new(Rfc6083Settings::new(&credentials, trust).expect("they fit"))
 }
 
 /// Two endpoints with an association between them.
@@ -42,7 +42,7 @@ async fn connected(configs: [Config; 2]) -> ([Endpoint; 2], [Association; 2]) {
 
 async fn secured(
     [client, server]: [Association; 2],
-    [of_client, of_server]: [Arc<Settings>; 2],
+    [of_client, of_server]: [Arc<Rfc6083Settings>; 2],
 ) -> [Result<SecureAssociation, SecureError>; 2] {
     let (client, server) = tokio::join!(
         SecureAssociation::client(client, of_client),
@@ -55,7 +55,7 @@ fn configs() -> [Config; 2] {
     [(); 2].map(|()| Config::default().with_rfc6083())
 }
 
-fn pair() -> [Arc<Settings>; 2] {
+fn pair() -> [Arc<Rfc6083Settings>; 2] {
     let issuer = authority();
     [
         settings(&issuer, &issuer, CLIENT, SERVER),

@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::Arc;
 
 use anabranch_net::sctp::dtls::preshared;
-use anabranch_net::sctp::dtls::tls::{Credentials, Settings, Trust};
+use anabranch_net::sctp::dtls::tls::{Credentials, TlsSettings, Trust};
 use anabranch_net::{Config, Endpoint, Event, Peer, SendOptions};
 use common::bounded;
 use common::certificates::{authority, bind};
@@ -30,7 +30,7 @@ fn endpoint(
     let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).expect("PEM");
     let trust = Trust::default().with_authorities(issuer.pem().as_bytes());
     let trust = trust.expect("PEM").with_name(CLIENT).with_name(SERVER);
-    let settings = Settings::new(credentials, trust, false).expect("they fit");
+    let settings = TlsSettings::new(credentials, trust, false).expect("they fit");
     bind(Config::default().with_certificates(Arc::new(settings)))
 }
 
@@ -70,7 +70,10 @@ fn each_wrong_certificate_ends_the_attempt() {
                 it.not_after = date_time_ymd(2020, 1, 1)
             }),
             // A client with a preshared secret instead of a certificate.
-            bind(Config::default().with_preshared_secret(preshared::Settings::new(&[7; 16]))),
+            bind(
+                Config::default()
+                    .with_preshared_secret(preshared::PresharedSettings::new(&[7; 16])),
+            ),
             // A client without protection.
             bind(Config::default()),
         ];

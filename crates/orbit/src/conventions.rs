@@ -1,6 +1,6 @@
 //! Conventions: modelling choices in which published studies of satellite paths differ.
 
-use anabranch_settings::{Choice, Kind, SettingError, Value, settings, spelled};
+use anabranch_settings::{Choice, Kind, SettingError, SettingValue, settings, spelled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -65,13 +65,13 @@ spelled!(Seam: Seam::Closed = "closed", Seam::Open = "open");
 
 /// Selection of the satellite that a place on the ground uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum SatelliteSelection {
     /// The satellite on the shortest path.
     Shortest,
     /// The nearest satellite, even if the remaining path is longer.
     Nearest,
 }
-spelled!(Access: Access::Shortest = "shortest", Access::Nearest = "nearest");
+spelled!(SatelliteSelection: SatelliteSelection::Shortest = "shortest", SatelliteSelection::Nearest = "nearest");
 
 /// Forwarding of received packets by satellites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ settings! {
         relay: Relay = Relay::Isl, Relay::KIND, "";
         /// Satellite that an end of the path uses. `shortest`: the satellite on the shortest path.
         /// `nearest`: the nearest satellite, even if the remaining path is longer.
-        access: Access = Access::Shortest, Access::KIND, "";
+        access: SatelliteSelection = SatelliteSelection::Shortest, SatelliteSelection::KIND, "";
         /// Minimum elevation of a satellite above the horizon, degrees. Filings for Starlink state
         /// 25, and later ones 40. A larger value can model obstacles around the antenna. With a
         /// negative value links may pass through the Earth, as in some published models.

@@ -1,7 +1,7 @@
 //! Kinds of satellite shells, by their names in specs.
 
 use anabranch_settings::{
-    Choice, Datum, Fallback, FromParameters, Kind, KindEntry, Parameters, Refusal, Registry,
+    Choice, Datum, Fallback, FromParameters, Kind, KindEntry, KindError, KindParameters, Registry,
     Setting, kind,
 };
 
@@ -20,7 +20,7 @@ pub fn kinds() -> Registry<Constellation> {
 }
 
 fn presets() -> Vec<Choice> {
-    let choice = |shell: &crate::presets::Shell| Choice {
+    let choice = |shell: &crate::presets::ShellPreset| Choice {
         name: shell.name,
         about: shell.about,
     };
@@ -76,7 +76,7 @@ const OF_ELEMENTS: [Setting; OF_FILES.len()] = conventions(OF_FILES, true);
 struct Conventions(Vec<(&'static str, Datum)>);
 
 impl FromParameters for Conventions {
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         let mut all = parameters.all()?;
         all.retain(|(name, _)| {
             OrbitConfig::SETTINGS
@@ -92,9 +92,9 @@ impl Conventions {
         self.0.iter().any(|(given, _)| *given == name)
     }
 
-    fn put(&self, sky: &mut OrbitConfig) -> Result<(), Refusal> {
+    fn put(&self, sky: &mut OrbitConfig) -> Result<(), KindError> {
         let mut all = self.0.iter();
-        all.try_for_each(|(name, datum)| sky.put(name, datum).map_err(Refusal::together))
+        all.try_for_each(|(name, datum)| sky.put(name, datum).map_err(KindError::together))
     }
 }
 
@@ -110,10 +110,10 @@ kind! {
 }
 
 impl WalkerConfig {
-    fn constellation(&self) -> Result<Constellation, Refusal> {
+    fn constellation(&self) -> Result<Constellation, KindError> {
         let name = &self.shell;
         let preset = shell(name);
-        let preset = preset.ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
+        let preset = preset.ok_or_else(|| KindError::together(format!("no shell {name:?}")))?;
         let mut sky = preset.sky();
         self.sky.put(&mut sky)?;
         let has = |name: &str| self.sky.has(name);
@@ -127,8 +127,8 @@ impl WalkerConfig {
             () => None,
         };
         match idle {
-            Some(message) => Err(Refusal::together(message)),
-            None => Constellation::walker(&sky).map_err(Refusal::together),
+            Some(message) => Err(KindError::together(message)),
+            None => Constellation::walker(&sky).map_err(KindError::together),
         }
     }
 }
@@ -158,11 +158,11 @@ kind! {
 }
 
 impl ElementsConfig {
-    fn constellation(&self) -> Result<Constellation, Refusal> {
+    fn constellation(&self) -> Result<Constellation, KindError> {
         for (key, file) in [("file", &self.file), ("isls_file", &self.isls_file)] {
             if let Some(file) = file {
                 let message = format!("`{key}`: {file:?} was not read; give its text instead");
-                return Err(Refusal::together(message));
+                return Err(KindError::together(message));
             }
         }
         let mut sky = OrbitConfig {
@@ -174,13 +174,13 @@ impl ElementsConfig {
         };
         self.sky.put(&mut sky)?;
         let date = self.date.as_ref().map(|it| it.parse::<Date>()).transpose();
-        let date = date.map_err(|error| Refusal::together(format!("`date`: {error}")))?;
+        let date = date.map_err(|error| KindError::together(format!("`date`: {error}")))?;
         let taking = Taking {
             start: date,
             old: self.old_elements,
         };
         let isls = self.isls.as_deref().unwrap_or_default();
         let read = Constellation::of_linked_catalogue(&self.elements, isls, &sky, taking);
-        read.map_err(Refusal::together)
+        read.map_err(KindError::together)
     }
 }

@@ -31,7 +31,8 @@ mod vector;
 
 pub use constellation::Constellation;
 pub use conventions::{
-    Access, Earth, OrbitConfig, OrbitConfigError, Pattern, Propagator, Relay, Seam, Stagger,
+    Earth, OrbitConfig, OrbitConfigError, Pattern, Propagator, Relay, SatelliteSelection, Seam,
+    Stagger,
 };
 pub use date::{Date, DateError};
 pub use earth::{LIGHT, Place, PlaceError, great_circle};
@@ -39,10 +40,10 @@ pub use elements::{Catalogue, ElementsError, MAX_AGE_DAYS, Taking};
 pub use isls::IslsError;
 pub use kinds::{KINDS, kinds};
 pub use path_delay::Pathway;
-pub use path_timeline::{Followed, Sample, Summary, follow, follow_from};
+pub use path_timeline::{Followed, PathSample, PathSummary, follow, follow_from};
 pub use places::{NamedPlace, places};
-pub use presets::{SHELLS, Shell, shell};
+pub use presets::{SHELLS, ShellPreset, shell};
 pub use shells::{Position, Shells};
-pub use shortest_path::Route;
+pub use shortest_path::SatelliteRoute;
 pub use snapshot::{Snapshot, StationPath};
 pub use tree::{Edge, Graph, Tree};

@@ -4,7 +4,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::constellation::Constellation;
 use crate::earth::Place;
-use crate::shortest_path::{Route, Router};
+use crate::shortest_path::{Router, SatelliteRoute};
 
 /// Time between two computations of the delay, nanoseconds; the delay is constant in between.
 const STEP: Nanos = 10 * time::MILLISECOND;
@@ -18,7 +18,7 @@ pub struct Pathway {
     interval: Nanos,
     handover: Nanos,
     /// Routes of the two intervals that were computed last, with the later one at the end.
-    turns: [Option<(u64, Option<Route>)>; 2],
+    turns: [Option<(u64, Option<SatelliteRoute>)>; 2],
     /// Index and delay of the step that was computed last.
     step: Option<(u64, Nanos)>,
 }
@@ -45,7 +45,7 @@ impl Pathway {
         }
     }
 
-    fn route(&mut self, turn: u64) -> Option<Route> {
+    fn route(&mut self, turn: u64) -> Option<SatelliteRoute> {
         let known = self
             .turns
             .iter()
@@ -63,7 +63,7 @@ impl Pathway {
 
     /// Time at which a packet that is ready at `at` can be sent, and the route; `None` if there is
     /// no path for an hour.
-    fn ready(&mut self, at: Nanos) -> Option<(Nanos, Route)> {
+    fn ready(&mut self, at: Nanos) -> Option<(Nanos, SatelliteRoute)> {
         let first = at / self.interval;
         let last = first + Self::MAX_WAIT / self.interval + 1;
         for turn in first..=last {

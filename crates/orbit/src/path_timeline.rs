@@ -4,11 +4,11 @@ use anabranch_transport::time;
 
 use crate::constellation::Constellation;
 use crate::earth::Place;
-use crate::shortest_path::{Route, Router};
+use crate::shortest_path::{Router, SatelliteRoute};
 
 /// State of a path at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct PathSample {
     /// Seconds from the start of the timeline.
     pub at: f64,
     /// One-way delay, seconds; `None` if there is no path.
@@ -21,14 +21,14 @@ pub struct Sample {
 #[derive(Clone, Debug)]
 pub struct Followed {
     /// Samples, one for each step.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<PathSample>,
     /// Successive routes, each with its start in seconds; `None` for a period without a path.
-    pub routes: Vec<(f64, Option<Route>)>,
+    pub routes: Vec<(f64, Option<SatelliteRoute>)>,
 }
 
 /// Summary of the timeline of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct PathSummary {
     /// Minimum, median, 95th percentile and maximum of the one-way delay, seconds; `None` if there
     /// was never a path.
     pub delay: Option<[f64; 4]>,
@@ -102,7 +102,7 @@ pub fn follow_from(
             .1
             .as_ref()
             .and_then(|route| router.delay(route, begin + at));
-        followed.samples.push(Sample {
+        followed.samples.push(PathSample {
             at,
             delay,
             route: delay.map(|_| current),
@@ -113,21 +113,21 @@ pub fn follow_from(
 
 impl Followed {
     /// Computes the summary.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> PathSummary {
         let mut delays: Vec<f64> = self
             .samples
             .iter()
             .filter_map(|sample| sample.delay)
             .collect();
         delays.sort_unstable_by(f64::total_cmp);
-        let on_the_way = |sample: &Sample| {
+        let on_the_way = |sample: &PathSample| {
             let route = self.routes.get(sample.route?)?.1.as_ref()?;
             Some(route.satellites.len())
         };
         let mut satellites: Vec<usize> = self.samples.iter().filter_map(on_the_way).collect();
         satellites.sort_unstable();
         let without = 1.0 - delays.len() as f64 / self.samples.len().max(1) as f64;
-        let mut summary = Summary {
+        let mut summary = PathSummary {
             delay: (!delays.is_empty())
                 .then(|| [0.0, 0.5, 0.95, 1.0].map(|share| quantile(&delays, share))),
             satellites: (!satellites.is_empty()).then(|| {
@@ -135,7 +135,7 @@ impl Followed {
                 [satellites[0], satellites[last / 2], satellites[last]]
             }),
             without,
-            ..Summary::default()
+            ..PathSummary::default()
         };
         for pair in self.routes.windows(2) {
             let [(_, Some(before)), (_, Some(after))] = pair else {
@@ -143,17 +143,17 @@ impl Followed {
             };
             summary.changes += 1;
             summary.first += usize::from(before.satellites.first() != after.satellites.first());
-            let end = |route: &Route| (route.satellites.last().copied(), route.gateway);
+            let end = |route: &SatelliteRoute| (route.satellites.last().copied(), route.gateway);
             summary.last += usize::from(end(before) != end(after));
         }
         for pair in self.samples.windows(2) {
             if let [
-                Sample {
+                PathSample {
                     delay: Some(before),
                     route: one,
                     ..
                 },
-                Sample {
+                PathSample {
                     delay: Some(after),
                     route: other,
                     ..
@@ -206,7 +206,7 @@ mod tests {
         for (begins, _) in &followed.routes {
             assert_eq!(begins % 15.0, 0.0);
         }
-        let change = |pair: &[Sample]| (pair[0].route != pair[1].route).then_some(pair[1].at);
+        let change = |pair: &[PathSample]| (pair[0].route != pair[1].route).then_some(pair[1].at);
         for at in followed.samples.windows(2).filter_map(change) {
             assert_eq!(at % 15.0, 0.0);
         }

@@ -6,7 +6,7 @@ use crate::conventions::{Earth, OrbitConfig, Pattern, Propagator, Seam, Stagger}
 
 /// A preset: a shell that is often modelled.
 #[derive(Clone, Copy, Debug)]
-pub struct Shell {
+pub struct ShellPreset {
     /// Name of the preset.
     pub name: &'static str,
     /// Description of the shell, and the source of its numbers.
@@ -14,7 +14,7 @@ pub struct Shell {
     make: fn() -> OrbitConfig,
 }
 
-impl Shell {
+impl ShellPreset {
     /// Conventions of the shell; those that the preset does not set have their defaults.
     pub fn sky(&self) -> OrbitConfig {
         (self.make)()
@@ -76,38 +76,38 @@ fn hypatia(
 }
 
 /// All presets.
-pub const SHELLS: &[Shell] = &[
-    Shell {
+pub const SHELLS: &[ShellPreset] = &[
+    ShellPreset {
         name: "starlink-1",
         about: "550 km, 53°, 24 planes of 66, phasing 1, as often modelled (filed as 72 planes of 22)",
         make: || delta(550.0, 53.0, 24, 66, 1.0),
     },
-    Shell {
+    ShellPreset {
         name: "starlink-72x22",
         about: "550 km, 53°, 72 planes of 22, as filed in 2019; the filing gives no phasing, 39 is often taken",
         make: || delta(550.0, 53.0, 72, 22, 39.0),
     },
-    Shell {
+    ShellPreset {
         name: "starlink-2",
         about: "540 km, 53.2°, 72 planes of 22, the second shell as modified in 2021 (FCC 21-48); no phasing is filed",
         make: || delta(540.0, 53.2, 72, 22, 39.0),
     },
-    Shell {
+    ShellPreset {
         name: "starlink-3",
         about: "570 km, 70°, 36 planes of 20, the third shell as modified in 2021 (FCC 21-48); no phasing is filed",
         make: || delta(570.0, 70.0, 36, 20, 1.0),
     },
-    Shell {
+    ShellPreset {
         name: "starlink-4",
         about: "560 km, 97.6°, 6 planes of 58, the fourth shell as modified in 2021 (FCC 21-48); no phasing is filed",
         make: || star(560.0, 97.6, 6, 58, 1.0),
     },
-    Shell {
+    ShellPreset {
         name: "starlink-5",
         about: "560 km, 97.6°, 4 planes of 43, the fifth shell as modified in 2021 (FCC 21-48); no phasing is filed",
         make: || star(560.0, 97.6, 4, 43, 1.0),
     },
-    Shell {
+    ShellPreset {
         name: "kuiper-1",
         about: "630 km, 51.9°, 34 planes of 34; least elevation 35°",
         make: || OrbitConfig {
@@ -115,17 +115,17 @@ pub const SHELLS: &[Shell] = &[
             ..delta(630.0, 51.9, 34, 34, 1.0)
         },
     },
-    Shell {
+    ShellPreset {
         name: "hypatia-kuiper-630",
         about: "Kuiper's first shell as Hypatia (IMC 2020) has it: 14.80 revolutions a day, 51.9°, 34 planes of 34, SGP4; ground links up to 1,260 km",
         make: || hypatia((14.80, 51.9, 34, 34), 630.0, 1260.0),
     },
-    Shell {
+    ShellPreset {
         name: "hypatia-starlink-550",
         about: "Starlink's first shell as Hypatia (IMC 2020) has it: 15.19 revolutions a day, so at 509 km, 53°, 72 planes of 22, SGP4; ground links up to 1,089.7 km",
         make: || hypatia((15.19, 53.0, 72, 22), 550.0, 1089.6864),
     },
-    Shell {
+    ShellPreset {
         name: "hypatia-telesat-1015",
         about: "Telesat's polar shell as Hypatia (IMC 2020) has it: 13.66 revolutions a day, 98.98°, 27 planes of 13 over the whole circle, SGP4; ground links up to 5,845 km, which pass below the horizon",
         make: || OrbitConfig {
@@ -133,7 +133,7 @@ pub const SHELLS: &[Shell] = &[
             ..hypatia((13.66, 98.98, 27, 13), 1015.0, 5845.152)
         },
     },
-    Shell {
+    ShellPreset {
         name: "oneweb",
         about: "1200 km, 87.9°, 12 planes of 49, a star without links between satellites",
         make: || OrbitConfig {
@@ -141,7 +141,7 @@ pub const SHELLS: &[Shell] = &[
             ..star(1200.0, 87.9, 12, 49, 6.0)
         },
     },
-    Shell {
+    ShellPreset {
         name: "iridium",
         about: "780 km, 86.4°, 6 planes of 11, a star; least elevation 8.2°",
         make: || OrbitConfig {
@@ -152,7 +152,7 @@ pub const SHELLS: &[Shell] = &[
 ];
 
 /// The preset named `name`.
-pub fn shell(name: &str) -> Option<&'static Shell> {
+pub fn shell(name: &str) -> Option<&'static ShellPreset> {
     SHELLS.iter().find(|shell| shell.name == name)
 }
 

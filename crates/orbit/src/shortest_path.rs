@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::constellation::Constellation;
-use crate::conventions::{Access, Relay};
+use crate::conventions::{Relay, SatelliteSelection};
 use crate::earth::{LIGHT, Place, great_circle};
 use crate::vector::Vector;
 
 /// A path: up to a satellite, from satellite to satellite, down, and by fibre if it goes down to a
 /// gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct SatelliteRoute {
     /// Numbers of the satellites, in the order of the path; at least one.
     pub satellites: Vec<usize>,
     /// Index of the gateway to which the path goes down; `None` if it goes down to the other end.
@@ -64,7 +64,7 @@ impl Router {
             (high && sky.reaches(distance)).then_some((number, distance))
         };
         let mut seen: Vec<Sight> = positions.iter().enumerate().filter_map(seen).collect();
-        if sky.access == Access::Nearest {
+        if sky.access == SatelliteSelection::Nearest {
             let nearest = seen.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
             seen = nearest.into_iter().collect();
         }
@@ -72,7 +72,7 @@ impl Router {
     }
 
     /// The shortest path `at` seconds after the epoch, if one exists.
-    pub fn at(&self, at: f64) -> Option<Route> {
+    pub fn at(&self, at: f64) -> Option<SatelliteRoute> {
         let positions: Vec<_> = (0..self.constellation.len())
             .map(|number| self.constellation.position(number, at))
             .collect();
@@ -100,7 +100,7 @@ impl Router {
         up: &[Sight],
         down: &[Option<(f64, Option<usize>)>],
         positions: &[Option<Vector>],
-    ) -> Option<Route> {
+    ) -> Option<SatelliteRoute> {
         let mut before: Vec<Option<usize>> = vec![None; positions.len()];
         let mut least = vec![f64::INFINITY; positions.len()];
         // The bits of non-negative floats sort like the numbers, so they serve as integer keys.
@@ -141,7 +141,7 @@ impl Router {
         }
         satellites.reverse();
         let gateway = down[last].and_then(|(_, gateway)| gateway);
-        Some(Route {
+        Some(SatelliteRoute {
             satellites,
             gateway,
         })
@@ -154,7 +154,7 @@ impl Router {
     }
 
     /// Delay of a path `at` seconds after the epoch, seconds. The path need not be the shortest.
-    pub fn delay(&self, route: &Route, at: f64) -> Option<f64> {
+    pub fn delay(&self, route: &SatelliteRoute, at: f64) -> Option<f64> {
         let earth = self.constellation.sky().earth;
         let landing = self
             .landings
@@ -172,7 +172,7 @@ impl Router {
     }
 }
 
-fn one_satellite(up: &[Sight], down: &[Option<(f64, Option<usize>)>]) -> Option<Route> {
+fn one_satellite(up: &[Sight], down: &[Option<(f64, Option<usize>)>]) -> Option<SatelliteRoute> {
     let whole = |&(number, distance): &Sight| {
         let (left, gateway) = down[number]?;
         Some((distance / LIGHT + left, number, gateway))
@@ -182,7 +182,7 @@ fn one_satellite(up: &[Sight], down: &[Option<(f64, Option<usize>)>]) -> Option<
         .filter_map(whole)
         .min_by(|a, b| a.0.total_cmp(&b.0));
     let (_, number, gateway) = least?;
-    Some(Route {
+    Some(SatelliteRoute {
         satellites: vec![number],
         gateway,
     })

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::thread;
 
 use anabranch_advise::{
-    Executor, InvalidQuestion, Outcome, Question, Satellites, SenderAnswer, parse,
+    AdviceReport, InvalidQuestion, Question, Satellites, SenderAnswer, TrialExecutor, parse,
 };
 use anabranch_lab::reference::Loaded;
 use anabranch_report::statistics::Summary;
@@ -258,7 +258,7 @@ fn answer(
     let (directory, mut guard) = place(out)?;
     let outcome = background::wait(py, progress.as_ref(), move |state| {
         let runner = Stoppable::new(state, &named.iter().collect::<Vec<_>>());
-        let work = Executor {
+        let work = TrialExecutor {
             jobs,
             runner: &runner,
             progress: state.as_ref(),
@@ -266,7 +266,7 @@ fn answer(
         let outcome = anabranch_advise::advise(question, Some(&directory), work);
         outcome.map_err(|error| runner.instead(failed(error)))
     })??;
-    let Outcome {
+    let AdviceReport {
         ranking,
         first,
         better,

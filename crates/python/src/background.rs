@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use anabranch_advise::AdviceProgress;
-use anabranch_lab::run::Progress;
+use anabranch_lab::run::ProgressObserver;
 use pyo3::prelude::*;
 
 use crate::error;
@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Progress of the work, and whether it should stop.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct WorkState {
     runs: AtomicUsize,
     finished: AtomicUsize,
     /// Total and completed simulated time, milliseconds.
@@ -28,7 +28,7 @@ pub struct State {
     stop: AtomicBool,
 }
 
-impl State {
+impl WorkState {
     /// Whether no further run should start.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -49,7 +49,7 @@ fn milliseconds(seconds: f64) -> u64 {
     (seconds * 1e3) as u64
 }
 
-impl Progress for State {
+impl ProgressObserver for WorkState {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.runs.store(runs, Ordering::Relaxed);
         self.finished.store(finished, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Progress for State {
     }
 }
 
-impl AdviceProgress for State {
+impl AdviceProgress for WorkState {
     fn stage(&self, _: &str) {}
 
     fn outlook(&self, _: u64, _: u64) {}
@@ -91,9 +91,9 @@ impl AdviceProgress for State {
 pub fn wait<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Arc<State>) -> T + Send + 'static,
+    work: impl FnOnce(&Arc<WorkState>) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let state = Arc::new(State::default());
+    let state = Arc::new(WorkState::default());
     let (sender, receiver) = sync_channel(1);
     let own = Arc::clone(&state);
     thread::spawn(move || {

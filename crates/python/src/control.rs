@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::{
     AckSample, Algorithm, Base as ProtocolBase, CongestionControl, Factory, Feedback, LossCause,
-    Needs, WindowControl, registry,
+    Requirement, WindowControl, registry,
 };
 use anabranch_transport::Nanos;
 use pyo3::exceptions::PyValueError;
@@ -361,7 +361,7 @@ pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: Strin
         name,
         about,
         only,
-        needs: Needs::Nothing,
+        needs: Requirement::Nothing,
         properties: &[],
         make,
     })));

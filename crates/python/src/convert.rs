@@ -1,7 +1,7 @@
 //! Conversion between spec values and Python objects.
 
 use anabranch_scenario::source_span::SourceSpan;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,8 +14,8 @@ use pyo3::types::{
 ///
 /// # Errors
 /// `TypeError` for a value that a spec cannot contain.
-pub fn to_node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
-    Ok(Node {
+pub fn to_node(value: &Bound<'_, PyAny>) -> PyResult<SpecNode> {
+    Ok(SpecNode {
         place: SourceSpan::Program,
         value: to_value(value)?,
     })
@@ -94,7 +94,7 @@ fn spans(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
         match value {
             NodeValue::Integer(nanos) => NodeValue::Text(format!("{nanos} ns")),
             NodeValue::Array(items) => {
-                let item = |item: &Node| Node {
+                let item = |item: &SpecNode| SpecNode {
                     value: of(&item.value),
                     ..item.clone()
                 };
@@ -134,7 +134,7 @@ pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 ///
 /// # Errors
 /// An exception of the interpreter.
-pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny>> {
+pub fn to_python<'py>(py: Python<'py>, node: &SpecNode) -> PyResult<Bound<'py, PyAny>> {
     match &node.value {
         NodeValue::Text(text) => text.into_bound_py_any(py),
         NodeValue::Integer(number) => number.into_bound_py_any(py),
@@ -159,18 +159,18 @@ pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny
 
 /// The value at a path in the syntax of `--set`, such as `link.wire.rate`. Members of lists are
 /// selected by their `name`, `id` or index.
-pub fn find<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
+pub fn find<'n>(root: &'n SpecNode, path: &str) -> Option<&'n SpecNode> {
     path.split('.').try_fold(root, step)
 }
 
 /// The valid names in place of the first unknown part of a path; empty if the path exists.
-pub fn known<'n>(root: &'n Node, path: &str) -> Vec<&'n str> {
+pub fn known<'n>(root: &'n SpecNode, path: &str) -> Vec<&'n str> {
     let mut node = root;
     for segment in path.split('.') {
         let Some(next) = step(node, segment) else {
             let keys = node.entries().iter().map(|entry| entry.key.as_str());
             return keys
-                .chain(node.items().iter().filter_map(Node::own_name))
+                .chain(node.items().iter().filter_map(SpecNode::own_name))
                 .collect();
         };
         node = next;
@@ -178,7 +178,7 @@ pub fn known<'n>(root: &'n Node, path: &str) -> Vec<&'n str> {
     Vec::new()
 }
 
-fn step<'n>(node: &'n Node, segment: &str) -> Option<&'n Node> {
+fn step<'n>(node: &'n SpecNode, segment: &str) -> Option<&'n SpecNode> {
     match &node.value {
         NodeValue::Array(items) => {
             let named = items.iter().find(|item| item.own_name() == Some(segment));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run;
 use anabranch_lab::spec_files;
@@ -25,7 +25,7 @@ use crate::spec::Spec;
 /// A validated spec with the requested outputs. Its runs are numbered from 0.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct CheckedSpec {
     plan: Arc<Plan>,
     reference: Loaded,
 }
@@ -51,7 +51,7 @@ fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
 }
 
 #[pymethods]
-impl Job {
+impl CheckedSpec {
     #[new]
     #[pyo3(signature = (spec, *, seed=1, replications=None, quick=false, only=Vec::new(), set=Vec::new(), record_all=false))]
     fn new(
@@ -69,7 +69,7 @@ impl Job {
                 "replications: found 0; there must be one at least",
             ));
         }
-        let plan = kinds::plan(Request::new(spec.file.clone(), spec.toml()).with(|it| {
+        let plan = kinds::plan(PlanRequest::new(spec.file.clone(), spec.toml()).with(|it| {
             it.overrides = set;
             it.only = only;
             it.replications = replications;
@@ -99,8 +99,8 @@ impl Job {
     /// Simulated seconds of each run, by run number.
     #[getter]
     fn seconds(&self) -> Vec<f64> {
-        let units = Unit::all(&self.plan);
-        let seconds = |unit: &Unit<'_>| unit.point.duration().seconds();
+        let units = PlannedRun::all(&self.plan);
+        let seconds = |unit: &PlannedRun<'_>| unit.point.duration().seconds();
         units.iter().map(seconds).collect()
     }
 
@@ -214,12 +214,12 @@ impl Job {
     }
 }
 
-impl Job {
+impl CheckedSpec {
     /// The numbers of the runs that are not finished in a results directory.
     fn missing(&self, store: &Store) -> Vec<usize> {
         let state = Arc::default();
         let runner = Stoppable::new(&state, &texts(&self.plan));
-        let units = Unit::all(&self.plan).into_iter().enumerate();
+        let units = PlannedRun::all(&self.plan).into_iter().enumerate();
         let missing = units.filter(|(_, unit)| store.finished(unit, &runner).is_none());
         missing.map(|(place, _)| place).collect()
     }
@@ -240,7 +240,7 @@ impl Job {
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct ResultsStore {
-    job: Py<Job>,
+    job: Py<CheckedSpec>,
     store: Store,
 }
 
@@ -259,7 +259,7 @@ impl ResultsStore {
         let from = create(&source)?;
         let state = Arc::default();
         let runner = Stoppable::new(&state, &texts(&job.plan));
-        let units = Unit::all(&job.plan);
+        let units = PlannedRun::all(&job.plan);
         for place in places {
             let taken = self.store.take(&from, &units[place], &runner);
             taken.map_err(error::failed)?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use anabranch_congestion::registry;
 use anabranch_engine::files::Files;
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
 use anabranch_engine::world::WorldError;
@@ -15,7 +15,7 @@ use anabranch_lab::run::Simulator;
 use anabranch_scenario::records::{Manifest, RunRecord};
 use pyo3::prelude::*;
 
-use crate::background::State;
+use crate::background::WorkState;
 use crate::error;
 
 /// Label of runs with only the project's own kinds; any other program of the project can reproduce
@@ -63,7 +63,7 @@ pub fn kinds() -> Standard {
 ///
 /// # Errors
 /// `SpecError`.
-pub fn plan(request: Request) -> PyResult<Plan> {
+pub fn plan(request: PlanRequest) -> PyResult<Plan> {
     Plan::with(request, &kinds()).map_err(|error| error::spec(&error))
 }
 
@@ -72,7 +72,7 @@ pub fn plan(request: Request) -> PyResult<Plan> {
 /// # Errors
 /// `SpecError` if the manifest names an unknown kind.
 pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
-    let request = Request::new("the job's spec", manifest.spec).with(|it| {
+    let request = PlanRequest::new("the job's spec", manifest.spec).with(|it| {
         it.overrides = manifest.overrides;
         it.only = manifest.only;
         it.seed = manifest.seed;
@@ -166,7 +166,7 @@ pub fn raised(error: PyErr) {
 
 /// A simulator that starts no further run after a stop request, and fails if Python code raises.
 pub struct Stoppable {
-    state: Arc<State>,
+    state: Arc<WorkState>,
     simulator: Simulator,
     called: &'static str,
     /// Names of added kinds on which the runs may depend.
@@ -178,7 +178,7 @@ pub struct Stoppable {
 impl Stoppable {
     /// Creates a runner for work with this state, and for runs that may depend on kinds in these
     /// texts (see `called`).
-    pub fn new(state: &Arc<State>, texts: &[&String]) -> Self {
+    pub fn new(state: &Arc<WorkState>, texts: &[&String]) -> Self {
         Self {
             state: Arc::clone(state),
             simulator: Simulator::default(),
@@ -201,7 +201,7 @@ impl Stoppable {
 impl Runner for Stoppable {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -219,7 +219,7 @@ impl Runner for Stoppable {
         record
     }
 
-    fn kind(&self, _: &Unit<'_>) -> &'static str {
+    fn kind(&self, _: &PlannedRun<'_>) -> &'static str {
         self.called
     }
 

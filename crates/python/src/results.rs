@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::measures::Measures;
+use anabranch_lab::measures::ExperimentMeasures;
 use anabranch_lab::outputs;
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::series;
@@ -153,7 +153,7 @@ impl Results {
     #[pyo3(signature = (experiment=None))]
     fn measures(&self, experiment: Option<String>) -> PyResult<Table> {
         let id = self.one(experiment)?;
-        let measures = Measures::of(self.records.experiment(&id));
+        let measures = ExperimentMeasures::of(self.records.experiment(&id));
         table(measures.batch())
     }
 

@@ -4,13 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anabranch_engine::plan::Request;
-use anabranch_lab::papers::{Paper, PaperCatalog, PaperError, SPEC, example, examples as carried};
+use anabranch_engine::plan::PlanRequest;
+use anabranch_lab::papers::{
+    PaperCatalog, PaperError, PaperFolder, SPEC, example, examples as carried,
+};
 use anabranch_lab::spec_files;
 use anabranch_lab::spec_source::Folder;
 use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::document::Document;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 use pyo3::exceptions::{PyKeyError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -74,7 +76,7 @@ impl Spec {
     }
 
     fn text_at(&self, key: &str) -> String {
-        let found = self.document.root().get(key).and_then(Node::text);
+        let found = self.document.root().get(key).and_then(SpecNode::text);
         found.unwrap_or_default().to_owned()
     }
 }
@@ -197,7 +199,7 @@ impl Spec {
 
     /// check(): raises SpecError with all errors of the spec. A run does this check too.
     fn check(&self) -> PyResult<()> {
-        let request = Request::new(self.file.clone(), self.toml())
+        let request = PlanRequest::new(self.file.clone(), self.toml())
             .with(|it| it.files = spec_files::files(&self.folder));
         kinds::plan(request).map(drop)
     }
@@ -255,7 +257,7 @@ fn at(path: &Path, error: io::Error) -> PyErr {
 #[pyfunction]
 pub fn papers() -> PyResult<Vec<(String, String)>> {
     let papers = PaperCatalog::standard().papers().map_err(error::asked)?;
-    let line = |paper: &Paper| {
+    let line = |paper: &PaperFolder| {
         let title = paper.title().map_err(error::asked)?;
         Ok((paper.name.clone(), title))
     };

@@ -1,7 +1,7 @@
 //! Workloads written in Python.
 
-use anabranch_settings::{Datum, Kind, KindEntry, Refusal, Setting, Variant};
-use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, Offer, Workload};
+use anabranch_settings::{Datum, Kind, KindEntry, KindError, Setting, Variant};
+use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, NextMessage, Workload};
 use anabranch_transport::Nanos;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -31,9 +31,9 @@ fn seconds(nanos: Nanos) -> f64 {
 /// Converts an offer from Python: an int is the size in bytes of a message to send now, a float is
 /// the time in seconds of the next offer, "waiting" means that the workload waits for a delivery,
 /// and None means that there are no more messages.
-fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
+fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<NextMessage> {
     if made.is_none() {
-        return Ok(Offer::Done);
+        return Ok(NextMessage::Done);
     }
     if let Ok(at) = made.cast::<PyFloat>() {
         let at: f64 = at.extract()?;
@@ -45,15 +45,15 @@ fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
                 seconds(now)
             )));
         }
-        return Ok(Offer::At(at as Nanos));
+        return Ok(NextMessage::At(at as Nanos));
     }
     if let Ok(size) = made.extract::<u64>()
         && (1..=MAX_MESSAGE).contains(&size)
     {
-        return Ok(Offer::Now(Message::new(size as usize)));
+        return Ok(NextMessage::Now(Message::new(size as usize)));
     }
     if made.cast::<PyString>().is_ok_and(|text| text == "waiting") {
-        return Ok(Offer::Waiting);
+        return Ok(NextMessage::Waiting);
     }
     Err(PyTypeError::new_err(format!(
         "next: found {made:?}; allowed: an int (a message of so many bytes now), a float (nothing before that second), \"waiting\" (for an answer), or None (nothing any more)"
@@ -61,30 +61,33 @@ fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
 }
 
 impl PythonWorkload {
-    fn ask(&mut self, what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<Offer>) -> Offer {
+    fn ask(
+        &mut self,
+        what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<NextMessage>,
+    ) -> NextMessage {
         let Some(object) = &self.object else {
-            return Offer::Done;
+            return NextMessage::Done;
         };
         match Python::attach(|py| what(object.bind(py))) {
             Ok(offer) => offer,
             Err(error) => {
                 kinds::raised(error);
                 self.object = None;
-                Offer::Done
+                NextMessage::Done
             }
         }
     }
 }
 
 impl Workload for PythonWorkload {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         self.ask(|object| offer(now, &object.call_method1("next", (seconds(now),))?))
     }
 
     fn answered(&mut self, now: Nanos) {
         let heard = |object: &Bound<'_, PyAny>| {
             object.call_method1("answered", (seconds(now),))?;
-            Ok(Offer::Done)
+            Ok(NextMessage::Done)
         };
         self.ask(heard);
     }
@@ -121,9 +124,9 @@ fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
 
 /// Creates a workload; the kind's name determines the class.
 fn make(
-    parameters: &anabranch_settings::Parameters<'_>,
+    parameters: &anabranch_settings::KindParameters<'_>,
     mut context: Context,
-) -> Result<BoxedWorkload, Refusal> {
+) -> Result<BoxedWorkload, KindError> {
     let values = parameters.all()?;
     let seed = context.rng.bits();
     let made = Python::attach(|py| -> PyResult<PythonWorkload> {
@@ -157,13 +160,13 @@ fn make(
     });
     match made {
         Ok(made) => Ok(Box::new(made)),
-        Err(error) => Err(Refusal::together(error.to_string())),
+        Err(error) => Err(KindError::together(error.to_string())),
     }
 }
 
 /// The kinds (declarations) of the parameters that have values.
 fn settings_of(
-    parameters: &anabranch_settings::Parameters<'_>,
+    parameters: &anabranch_settings::KindParameters<'_>,
     values: &[(&'static str, Datum)],
 ) -> Vec<Kind> {
     let kind = |name: &str| {

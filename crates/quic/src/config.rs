@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_settings::{Kind, OFF, Value, settings, spelled};
+use anabranch_settings::{Kind, OFF, SettingValue, settings, spelled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
@@ -33,7 +33,7 @@ settings! {
     pub struct Config {
         /// Congestion control, as quinn-proto implements it. Its BBR is not available, because it
         /// uses random numbers that do not depend on the seed.
-        congestion: Congestion = Congestion::Cubic, <Congestion as Value>::KIND, "RFC 9002 §7";
+        congestion: Congestion = Congestion::Cubic, <Congestion as SettingValue>::KIND, "RFC 9002 §7";
         /// Congestion window at the beginning. If off, the default of quinn-proto applies: ten
         /// packets of 1200 B.
         initial_window: Option<u64> = None,

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_scenario::claim::{Best, Bound, Claim, ClaimKind, Side, Values};
+use anabranch_scenario::claim::{Best, Bound, Claim, ClaimKind, ClaimSide, Values};
 use anabranch_scenario::records::Results;
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 use anabranch_scenario::{Experiment, Spec};
 
 use crate::compare::{MIN_REPLICATIONS, Verdict, digits, unit_suffix};
@@ -352,8 +352,9 @@ impl<'a> ClaimEvaluation<'a> {
             kept.cloned().collect()
         };
         let lies = |point: &Point| {
-            let fixed =
-                |(name, x): &(String, Value)| of.at_point.get(name).is_none_or(|it| same(it, x));
+            let fixed = |(name, x): &(String, SweepValue)| {
+                of.at_point.get(name).is_none_or(|it| same(it, x))
+            };
             point.iter().all(fixed)
         };
         let against = |(point, runs): (Point, Runs)| {
@@ -374,8 +375,8 @@ impl<'a> ClaimEvaluation<'a> {
     /// value.
     fn select(
         &self,
-        side: &'a Side,
-        fixed: &BTreeMap<String, Value>,
+        side: &'a ClaimSide,
+        fixed: &BTreeMap<String, SweepValue>,
     ) -> (Vec<(Point, Runs)>, String) {
         let (found, unit) = self.selected(side, fixed);
         let found = found.into_iter().map(|it| (it.rest, it.runs));
@@ -385,8 +386,8 @@ impl<'a> ClaimEvaluation<'a> {
     /// Like [`Self::select`], but with complete points.
     fn selected(
         &self,
-        side: &'a Side,
-        fixed: &BTreeMap<String, Value>,
+        side: &'a ClaimSide,
+        fixed: &BTreeMap<String, SweepValue>,
     ) -> (Vec<SelectedRuns<'a>>, String) {
         let claim = self.claim;
         let experiment = self.experiment(side);
@@ -397,7 +398,7 @@ impl<'a> ClaimEvaluation<'a> {
         let mut unit = String::new();
         let mut found = Vec::new();
         for (point, records) in by_point(self.results, experiment) {
-            let wanted = |(name, x): &(String, Value)| match fixed.get(name) {
+            let wanted = |(name, x): &(String, SweepValue)| match fixed.get(name) {
                 Some(wanted) => same(wanted, x),
                 None => claim
                     .at_point
@@ -429,7 +430,7 @@ impl<'a> ClaimEvaluation<'a> {
         (found, unit)
     }
 
-    fn experiment(&self, side: &'a Side) -> &'a str {
+    fn experiment(&self, side: &'a ClaimSide) -> &'a str {
         let named = side.experiment.as_ref().or(self.claim.experiment.as_ref());
         let first = || self.results.spec.experiments.first();
         named.map_or_else(|| first().map_or("main", |it| &it.id), String::as_str)
@@ -437,7 +438,7 @@ impl<'a> ClaimEvaluation<'a> {
 
     /// Whether the experiment requests a single run, because nothing in it is random.
     fn is_certain(&self) -> bool {
-        let runs = |side: &'a Side| source_runs(&self.results.spec, self.experiment(side));
+        let runs = |side: &'a ClaimSide| source_runs(&self.results.spec, self.experiment(side));
         let than = self
             .claim
             .reference
@@ -560,6 +561,7 @@ fn experiment_behind<'a>(spec: &'a Spec, id: &str) -> Option<&'a Experiment> {
 }
 
 fn same_point(a: &Point, b: &Point) -> bool {
-    let equal = |(a, b): (&(String, Value), &(String, Value))| a.0 == b.0 && same(&a.1, &b.1);
+    let equal =
+        |(a, b): (&(String, SweepValue), &(String, SweepValue))| a.0 == b.0 && same(&a.1, &b.1);
     a.len() == b.len() && a.iter().zip(b).all(equal)
 }

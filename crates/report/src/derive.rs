@@ -3,7 +3,7 @@
 use anabranch_scenario::Spec;
 use anabranch_scenario::derived::Derived;
 use anabranch_scenario::records::{Measure, RunRecord};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 
 /// Computes the records of every derived experiment whose source was run, or was derived before.
 pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
@@ -25,7 +25,7 @@ pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
 }
 
 /// Whether two x values are equal. Integers and fractions are comparable.
-pub fn same(left: &Value, right: &Value) -> bool {
+pub fn same(left: &SweepValue, right: &SweepValue) -> bool {
     left.is_same(right)
 }
 
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn run(x: &[(&str, Value)], replication: u32, value: f64) -> RunRecord {
+    fn run(x: &[(&str, SweepValue)], replication: u32, value: f64) -> RunRecord {
         let metric = Measure {
             series: "s".into(),
             metric: "m".into(),
@@ -211,27 +211,42 @@ mod tests {
     fn the_greatest_mean_names_the_x_whose_values_are_kept() {
         let runs = [
             run(
-                &[("loss", Value::Integer(0)), ("k", Value::Integer(1))],
+                &[
+                    ("loss", SweepValue::Integer(0)),
+                    ("k", SweepValue::Integer(1)),
+                ],
                 0,
                 9.0,
             ),
             run(
-                &[("loss", Value::Integer(0)), ("k", Value::Integer(1))],
+                &[
+                    ("loss", SweepValue::Integer(0)),
+                    ("k", SweepValue::Integer(1)),
+                ],
                 1,
                 1.0,
             ),
             run(
-                &[("loss", Value::Integer(5)), ("k", Value::Integer(1))],
+                &[
+                    ("loss", SweepValue::Integer(5)),
+                    ("k", SweepValue::Integer(1)),
+                ],
                 0,
                 6.0,
             ),
             run(
-                &[("loss", Value::Integer(5)), ("k", Value::Integer(1))],
+                &[
+                    ("loss", SweepValue::Integer(5)),
+                    ("k", SweepValue::Integer(1)),
+                ],
                 1,
                 5.0,
             ),
             run(
-                &[("loss", Value::Integer(5)), ("k", Value::Integer(2))],
+                &[
+                    ("loss", SweepValue::Integer(5)),
+                    ("k", SweepValue::Integer(2)),
+                ],
                 0,
                 -1.0,
             ),
@@ -272,10 +287,10 @@ mod tests {
             experiment: "e".into(),
             series: "s".into(),
             metric: "m".into(),
-            to: BTreeMap::from([("n".to_owned(), Value::Integer(1))]),
+            to: BTreeMap::from([("n".to_owned(), SweepValue::Integer(1))]),
             name: "increase".into(),
         };
-        let at = |e: f64, n: i64| [("e", Value::Float(e)), ("n", Value::Integer(n))];
+        let at = |e: f64, n: i64| [("e", SweepValue::Float(e)), ("n", SweepValue::Integer(n))];
         let runs = [
             run(&at(0.1, 1), 0, 100.0),
             run(&at(0.1, 1), 1, 200.0),
@@ -325,7 +340,7 @@ mod tests {
         ];
         for (s, replication, values) in values {
             for (b, value) in [10, 20, 30].into_iter().zip(values) {
-                let point = [("s", Value::Integer(s)), ("b", Value::Integer(b))];
+                let point = [("s", SweepValue::Integer(s)), ("b", SweepValue::Integer(b))];
                 runs.push(run(&point, replication, value));
             }
         }
@@ -335,6 +350,6 @@ mod tests {
             .map(|r| (r.replication, r.metrics[0].value))
             .collect();
         assert_eq!(seen, [(0, 30.0), (1, 20.0)]);
-        assert_eq!(made[0].point, [("s".to_owned(), Value::Integer(1))]);
+        assert_eq!(made[0].point, [("s".to_owned(), SweepValue::Integer(1))]);
     }
 }

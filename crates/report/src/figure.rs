@@ -20,10 +20,10 @@ mod time;
 use std::collections::BTreeMap;
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::output::{Curve, Figure as FigureSpec, FigureKind};
+use anabranch_scenario::output::{Curve, FigureKind, FigureOutput as FigureSpec};
 use anabranch_scenario::records::SeriesError;
-use anabranch_scenario::records::{Results, Series, SeriesQuery};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::records::{Results, SeriesQuery, SeriesRecord};
+use anabranch_scenario::value::{Point, SweepValue};
 
 use crate::reference::Reference;
 use crate::table::{axis, joined, named_or_own, same_x, within};
@@ -158,7 +158,7 @@ struct Maker<'a> {
 
 impl<'a> Maker<'a> {
     /// Whether the point matches the sweeps that the figure or one of its curves fixes.
-    fn is_at(&self, point: &Point, fixed: &BTreeMap<String, Value>) -> bool {
+    fn is_at(&self, point: &Point, fixed: &BTreeMap<String, SweepValue>) -> bool {
         let Some(rest) = within(point, &joined(&self.spec.at_point, fixed)) else {
             return false;
         };
@@ -174,7 +174,7 @@ impl<'a> Maker<'a> {
         entity: &str,
         member: u32,
         probe: &str,
-    ) -> Result<Option<Series>, SeriesError> {
+    ) -> Result<Option<SeriesRecord>, SeriesError> {
         let query = SeriesQuery {
             experiment: self.experiment,
             entity: Some(entity),
@@ -188,7 +188,7 @@ impl<'a> Maker<'a> {
 
     /// Series of a curve of kind `time` for every recorded run: one per run, or one per member. The
     /// run that the figure selects is the first.
-    fn series_of(&self, curve: &Curve) -> Result<Vec<Vec<Series>>, SeriesError> {
+    fn series_of(&self, curve: &Curve) -> Result<Vec<Vec<SeriesRecord>>, SeriesError> {
         let query = SeriesQuery {
             experiment: curve.experiment.as_deref().unwrap_or(self.experiment),
             entity: curve.flow.as_deref().or(curve.link.as_deref()),
@@ -216,10 +216,10 @@ impl<'a> Maker<'a> {
                 }
             }
         }
-        let own = |series: &Series| series.replication != self.spec.replication;
+        let own = |series: &SeriesRecord| series.replication != self.spec.replication;
         all.sort_by_key(|series| (own(series), series.replication));
-        let same = |a: &Series, b: &Series| a.replication == b.replication;
-        Ok(all.chunk_by(same).map(<[Series]>::to_vec).collect())
+        let same = |a: &SeriesRecord, b: &SeriesRecord| a.replication == b.replication;
+        Ok(all.chunk_by(same).map(<[SeriesRecord]>::to_vec).collect())
     }
 
     /// Start and end of the window, seconds.

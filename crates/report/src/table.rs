@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::output::{BesideSource, Row, Table as TableSpec, TableKind};
+use anabranch_scenario::output::{BesideSource, Row, TableKind, TableOutput as TableSpec};
 use anabranch_scenario::records::SeriesError;
 use anabranch_scenario::records::{Results, RunRecord};
 use anabranch_scenario::unit::{divisor, factor};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::value::{Point, SweepValue};
 
 use crate::compare::{self, BaselineComparison, Judgement, Rule, digits};
 use crate::reference::{Published, Reference};
@@ -68,12 +68,12 @@ pub struct Table {
     /// Note below the table.
     pub note: Option<String>,
     /// Lines, ordered by row of the spec, then by x.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TableLine>,
 }
 
 /// A line of a table: one quantity at one x.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct TableLine {
     /// Subject of the line, such as `sctp over tcp`.
     pub series: String,
     /// Name of the independent variable; empty if there is none.
@@ -144,7 +144,7 @@ fn optional(number: Option<f64>) -> String {
     number.map_or(String::new(), |number| digits(number, 6))
 }
 
-impl Line {
+impl TableLine {
     /// A line for the values of some runs, without comparisons.
     fn new(
         series: &str,
@@ -152,8 +152,8 @@ impl Line {
         metric: &str,
         unit: &str,
         runs: Vec<f64>,
-    ) -> Line {
-        Line {
+    ) -> TableLine {
+        TableLine {
             series: series.to_owned(),
             x_name,
             x,
@@ -169,7 +169,7 @@ impl Line {
 
     /// Adds the published value, if there is one, and its verdict. A line without runs gets the
     /// unit of the published value.
-    fn judged(mut self, published: Option<Published>, rule: Rule) -> Line {
+    fn judged(mut self, published: Option<Published>, rule: Rule) -> TableLine {
         if let Some(printed) = &published {
             self.judgement = Some(compare::judge_in(&self.runs, &self.unit, printed, rule));
             if self.runs.is_empty() {
@@ -234,8 +234,8 @@ pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a S
 }
 
 /// The point without the sweeps in `fixed`; `None` if the point does not have these values.
-pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<Point> {
-    let lies = |(name, wanted): (&String, &Value)| {
+pub(super) fn within(point: &Point, fixed: &BTreeMap<String, SweepValue>) -> Option<Point> {
+    let lies = |(name, wanted): (&String, &SweepValue)| {
         let found = point.iter().find(|(other, _)| other == name);
         found.is_some_and(|(_, x)| same_x(&x.to_string(), &wanted.to_string()))
     };
@@ -251,9 +251,9 @@ pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<P
 
 /// Union of two sets of fixed sweeps, in which the inner set takes precedence.
 pub(super) fn joined(
-    outer: &BTreeMap<String, Value>,
-    inner: &BTreeMap<String, Value>,
-) -> BTreeMap<String, Value> {
+    outer: &BTreeMap<String, SweepValue>,
+    inner: &BTreeMap<String, SweepValue>,
+) -> BTreeMap<String, SweepValue> {
     outer
         .iter()
         .chain(inner)
@@ -370,7 +370,7 @@ impl<'a> Maker<'a> {
         let (name, x) = axis(point);
         (
             row.x_name.clone().unwrap_or(name),
-            row.x.as_ref().map_or(x, Value::to_string),
+            row.x.as_ref().map_or(x, SweepValue::to_string),
         )
     }
 
@@ -391,7 +391,7 @@ impl<'a> Maker<'a> {
         row: &Row,
         index: usize,
         point: &Point,
-        line: &Line,
+        line: &TableLine,
     ) -> Vec<BaselineComparison> {
         let of = |(name, source): (&String, &BesideSource)| {
             let baseline = self.reference.baseline(name)?;
@@ -413,7 +413,7 @@ impl<'a> Maker<'a> {
         self.spec.baseline.iter().filter_map(of).collect()
     }
 
-    fn metrics(&self) -> Vec<Line> {
+    fn metrics(&self) -> Vec<TableLine> {
         let mut lines = Vec::new();
         for row in &self.spec.rows {
             let points = self.points(self.experiment, row);
@@ -437,9 +437,9 @@ impl<'a> Maker<'a> {
                     false => Rule::OneMoreRun,
                 };
                 let runs = alone(&values);
-                let line = Line::new(name, (x_name, x), metric, &unit, runs);
+                let line = TableLine::new(name, (x_name, x), metric, &unit, runs);
                 let comparisons = self.comparisons(row, 0, &point, &line);
-                lines.push(Line {
+                lines.push(TableLine {
                     comparisons,
                     ..line.judged(published, rule)
                 });
@@ -452,7 +452,7 @@ impl<'a> Maker<'a> {
             lines.extend(
                 left.filter(|printed| self.wants_printed(row, printed))
                     .map(|printed| match mismatch::reason(printed, &axes) {
-                        Some(reason) => Line {
+                        Some(reason) => TableLine {
                             judgement: Some(Judgement::mismatched(reason)),
                             ..not_measured(printed)
                         },
@@ -471,7 +471,7 @@ impl<'a> Maker<'a> {
             || row.x.is_none() && self.wants(&printed.x)
     }
 
-    fn difference(&self) -> Vec<Line> {
+    fn difference(&self) -> Vec<TableLine> {
         let less = self.spec.subtract.as_deref().unwrap_or(self.experiment);
         let names_of = match &self.spec.names {
             Some([later, earlier]) => [later.as_str(), earlier.as_str()],
@@ -506,7 +506,7 @@ impl<'a> Maker<'a> {
                     };
                     let axis: &(String, String) = axis;
                     let name = format!("{label} ({name})");
-                    Line::new(&name, axis.clone(), metric, unit, runs)
+                    TableLine::new(&name, axis.clone(), metric, unit, runs)
                 };
                 lines.extend(at_points.iter().map(line));
             }
@@ -532,9 +532,9 @@ fn names(row: &Row) -> (&str, &str) {
 }
 
 /// A line for a published value without a measured one.
-fn not_measured(printed: &Published) -> Line {
+fn not_measured(printed: &Published) -> TableLine {
     let axis = (printed.x_name.clone(), printed.x.clone());
-    let line = Line::new(
+    let line = TableLine::new(
         &printed.series,
         axis,
         &printed.metric,

@@ -7,7 +7,7 @@ use crate::compare::{Verdict, digits};
 use crate::figure::plot::{Mark, Plot};
 use crate::figure::{Content, Figure, wrapped};
 use crate::page::Columns;
-use crate::table::{Line, Table, readable};
+use crate::table::{Table, TableLine, readable};
 use crate::{Outputs, unit};
 
 /// Capabilities of the terminal.
@@ -292,7 +292,7 @@ fn with_half((mean, half): (String, Option<String>)) -> String {
     half.map_or(mean.clone(), |half| format!("{mean} ± {half}"))
 }
 
-fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
+fn cells(line: &TableLine, columns: &Columns) -> Vec<Cell> {
     let plain = |text: String| (text, "");
     let ours = line.measured.map_or("–".to_owned(), |m| {
         with_half(readable(m.mean, m.confidence()))

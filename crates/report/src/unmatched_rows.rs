@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use anabranch_scenario::output::Figure;
+use anabranch_scenario::output::FigureOutput;
 use anabranch_scenario::suggest::nearest;
 
 use crate::reference::{Published, Reference};
-use crate::table::{Line, Table};
+use crate::table::{Table, TableLine};
 
 /// Maximum number of line ranges that are listed; further ones are only counted.
 const NAMED: usize = 6;
@@ -60,10 +60,10 @@ impl fmt::Display for UnmatchedRows {
 pub fn unmatched_rows(
     reference: &Reference,
     tables: &[Table],
-    figures: &[Figure],
+    figures: &[FigureOutput],
 ) -> Vec<UnmatchedRows> {
     let lines = || tables.iter().flat_map(|table| &table.lines);
-    let is_answered = |line: &&Line| {
+    let is_answered = |line: &&TableLine| {
         let remark = line.judgement.as_ref().and_then(|it| it.remark.as_ref());
         line.measured.is_some() || remark.is_none()
     };
@@ -109,7 +109,7 @@ fn distinct(all: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
 }
 
 /// The first name in a row that matches nothing: the table or figure, the series, or the metric.
-fn reason(row: &Published, tables: &[Table], figures: &[Figure]) -> Option<String> {
+fn reason(row: &Published, tables: &[Table], figures: &[FigureOutput]) -> Option<String> {
     let place = |table: &Table| table.place.clone().unwrap_or_else(|| table.id.clone());
     let here = |table: &&Table| row.place.is_empty() || place(table) == row.place;
     let drawn = figures
@@ -150,7 +150,7 @@ fn hint<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Whether a figure draws a published value.
-fn draws(figure: &Figure, row: &Published) -> bool {
+fn draws(figure: &FigureOutput, row: &Published) -> bool {
     let here = figure.published.as_ref() == Some(&row.place);
     let curve = |printed: &Option<String>| printed.as_ref() == Some(&row.series);
     here && figure.curves.iter().any(|it| curve(&it.printed))

@@ -7,7 +7,7 @@ use std::io;
 use crate::claim::EvaluatedClaim;
 use crate::compare::{Verdict, digits};
 use crate::statistics::joint_probability;
-use crate::table::{Line, Table};
+use crate::table::{Table, TableLine};
 
 /// Number of comparisons per verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl VerdictCounts {
     }
 
     /// Adds the verdicts on published values that were not counted before.
-    fn add_new(&mut self, lines: &[Line], seen: &mut BTreeSet<(u64, String)>) {
+    fn add_new(&mut self, lines: &[TableLine], seen: &mut BTreeSet<(u64, String)>) {
         for line in lines {
             let (Some(judgement), Some(printed)) = (&line.judgement, &line.published) else {
                 continue;
@@ -97,9 +97,9 @@ impl fmt::Display for VerdictCounts {
 
 /// The lines of a table about one quantity: one line for each x.
 #[derive(Clone, Copy, Debug)]
-pub struct Column<'t> {
+pub struct QuantityLines<'t> {
     /// The lines; there is at least one.
-    pub lines: &'t [Line],
+    pub lines: &'t [TableLine],
     /// Probability that independent runs deviate together as far as the published values; `None`
     /// for fewer than two values with a score.
     pub probability: Option<f64>,
@@ -107,13 +107,13 @@ pub struct Column<'t> {
 
 impl Table {
     /// The columns in order.
-    pub fn columns(&self) -> impl Iterator<Item = Column<'_>> {
-        let same = |a: &Line, b: &Line| a.series == b.series && a.metric == b.metric;
+    pub fn columns(&self) -> impl Iterator<Item = QuantityLines<'_>> {
+        let same = |a: &TableLine, b: &TableLine| a.series == b.series && a.metric == b.metric;
         self.lines.chunk_by(same).map(|lines| {
             let judgements = lines.iter().filter_map(|line| line.judgement.as_ref());
             let scores: Vec<f64> = judgements.filter_map(|it| it.score).collect();
             let several = (scores.len() > 1).then_some(scores);
-            Column {
+            QuantityLines {
                 lines,
                 probability: several.and_then(|scores| joint_probability(&scores)),
             }

@@ -5,23 +5,23 @@ use anabranch_settings::units::{
     FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, Unit,
 };
 
-use crate::value::Value;
+use crate::value::SweepValue;
 
 /// Family of comparable quantities: times, rates or sizes.
 #[derive(Debug, PartialEq)]
-pub struct Family {
+pub struct QuantityFamily {
     units: &'static [Unit],
     /// Unit of a column with quantities of this family.
     pub unit: &'static str,
-    /// Number of base units in one [`Family::unit`].
+    /// Number of base units in one [`QuantityFamily::unit`].
     base: f64,
 }
 
-const fn family(units: &'static [Unit], unit: &'static str, base: f64) -> Family {
-    Family { units, unit, base }
+const fn family(units: &'static [Unit], unit: &'static str, base: f64) -> QuantityFamily {
+    QuantityFamily { units, unit, base }
 }
 
-static FAMILIES: &[Family] = &[
+static FAMILIES: &[QuantityFamily] = &[
     family(TIME, "s", 1e9),
     family(RATE, "bit/s", 1.0),
     family(SIZE, "B", 1.0),
@@ -32,13 +32,13 @@ static FAMILIES: &[Family] = &[
     family(FREQUENCY, "Hz", 1.0),
 ];
 
-impl Family {
+impl QuantityFamily {
     /// Family of a quantity as written in a spec, such as `10 ms`. `None` for any other text.
-    pub fn of(text: &str) -> Option<&'static Family> {
+    pub fn of(text: &str) -> Option<&'static QuantityFamily> {
         FAMILIES.iter().find(|family| family.read(text).is_some())
     }
 
-    /// Number of a quantity in [`Family::unit`].
+    /// Number of a quantity in [`QuantityFamily::unit`].
     pub fn number(&self, text: &str) -> Option<f64> {
         self.read(text).map(|(number, _)| number / self.base)
     }
@@ -61,7 +61,7 @@ pub fn in_one_unit<'t>(
     texts: impl IntoIterator<Item = &'t str>,
 ) -> Option<(Vec<f64>, &'static str)> {
     let mut texts = texts.into_iter().peekable();
-    let family = Family::of(texts.peek()?)?;
+    let family = QuantityFamily::of(texts.peek()?)?;
     let read: Option<Vec<(f64, Unit)>> = texts.map(|text| family.read(text)).collect();
     let read = read?;
     let units = read.iter().map(|(_, unit)| *unit);
@@ -71,27 +71,29 @@ pub fn in_one_unit<'t>(
 
 /// Common type of a sweep's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Whole numbers.
     Integer,
     /// Numbers, some of them not whole.
     Number,
     /// Quantities of one family.
-    Quantity(&'static Family),
+    Quantity(&'static QuantityFamily),
     /// Booleans.
     Boolean,
     /// Texts without a common type.
     Text,
 }
 
-impl Kind {
+impl ValueKind {
     /// Type of one value.
-    pub fn of(x: &Value) -> Self {
+    pub fn of(x: &SweepValue) -> Self {
         match x {
-            Value::Integer(_) => Kind::Integer,
-            Value::Float(_) => Kind::Number,
-            Value::Boolean(_) => Kind::Boolean,
-            Value::Text(text) => Family::of(text).map_or(Kind::Text, Kind::Quantity),
+            SweepValue::Integer(_) => ValueKind::Integer,
+            SweepValue::Float(_) => ValueKind::Number,
+            SweepValue::Boolean(_) => ValueKind::Boolean,
+            SweepValue::Text(text) => {
+                QuantityFamily::of(text).map_or(ValueKind::Text, ValueKind::Quantity)
+            }
         }
     }
 
@@ -100,8 +102,10 @@ impl Kind {
     pub fn with(self, other: Self) -> Self {
         match (self, other) {
             (one, other) if one == other => one,
-            (Kind::Integer, Kind::Number) | (Kind::Number, Kind::Integer) => Kind::Number,
-            _ => Kind::Text,
+            (ValueKind::Integer, ValueKind::Number) | (ValueKind::Number, ValueKind::Integer) => {
+                ValueKind::Number
+            }
+            _ => ValueKind::Text,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Bound of a claim, with which a measure is compared: a plain number, a quantity with a unit, or
 //! an expression over the values at a point.
 
-use anabranch_settings::expression::{self, Fault, Shown, Value as Quantity};
+use anabranch_settings::expression::{self, DimensionedValue as Quantity, ExpressionError, Shown};
 
 use crate::claim::Bound;
-use crate::quantity::{Amount, Rate, Size, Span};
+use crate::quantity::{Capacity, Rate, Size, TimeSpan};
 use crate::spec::{Experiment, Spec, Sweep};
 use crate::unit::factor;
-use crate::value::{Point, Value};
+use crate::value::{Point, SweepValue};
 
 /// Maximum depth of parameters that refer to other parameters.
 const MAX_DEPTH: usize = 32;
@@ -60,7 +60,7 @@ fn in_unit(shown: &Shown, unit: &str) -> Option<f64> {
         Shown::Text(text) => text,
     };
     let convert = |number: f64, own: &str| Some(number * factor(own, unit)?);
-    if let Ok(Span(nanos)) = text.parse() {
+    if let Ok(TimeSpan(nanos)) = text.parse() {
         return convert(nanos as f64 / 1e9, "s");
     }
     if let Ok(Rate(bits)) = text.parse() {
@@ -70,9 +70,9 @@ fn in_unit(shown: &Shown, unit: &str) -> Option<f64> {
         return convert(bytes as f64, "bytes");
     }
     match text.parse() {
-        Ok(Amount::Packets(packets)) => convert(packets as f64, "packets"),
-        Ok(Amount::Segments(segments)) => convert(segments as f64, "segments"),
-        Ok(Amount::Bytes(bytes)) => convert(bytes as f64, "bytes"),
+        Ok(Capacity::Packets(packets)) => convert(packets as f64, "packets"),
+        Ok(Capacity::Segments(segments)) => convert(segments as f64, "segments"),
+        Ok(Capacity::Bytes(bytes)) => convert(bytes as f64, "bytes"),
         Err(_) => None,
     }
 }
@@ -85,19 +85,19 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn evaluate(&self, text: &str, depth: usize) -> Result<Quantity, Fault> {
+    fn evaluate(&self, text: &str, depth: usize) -> Result<Quantity, ExpressionError> {
         expression::evaluate(text, &mut |name, at| {
             if depth >= MAX_DEPTH {
                 let message = format!("found ${name} more than {MAX_DEPTH} parameters deep");
-                return Err(Fault::new(at, message));
+                return Err(ExpressionError::new(at, message));
             }
             self.value(name, depth + 1)
-                .unwrap_or_else(|| Err(Fault::new(at, self.unknown(name))))
+                .unwrap_or_else(|| Err(ExpressionError::new(at, self.unknown(name))))
         })
     }
 
     /// Value of a name; `None` if the name is unknown.
-    fn value(&self, name: &str, depth: usize) -> Option<Result<Quantity, Fault>> {
+    fn value(&self, name: &str, depth: usize) -> Option<Result<Quantity, ExpressionError>> {
         let sweeps = || self.experiment.iter().flat_map(|it| &it.sweeps);
         let x_of = |sweep: &Sweep| {
             let x_name = sweep.x_name()?;
@@ -119,17 +119,21 @@ impl Names<'_> {
         };
         if let Some(x) = by_parameter.and_then(x_of).or_else(by_name) {
             return Some(match x {
-                Value::Text(text) => self.evaluate(text, depth),
-                Value::Integer(number) => real(*number as f64),
-                Value::Float(number) => real(*number),
-                Value::Boolean(_) => Err(no_number(&x.to_string())),
+                SweepValue::Text(text) => self.evaluate(text, depth),
+                SweepValue::Integer(number) => real(*number as f64),
+                SweepValue::Float(number) => real(*number),
+                SweepValue::Boolean(_) => Err(no_number(&x.to_string())),
             });
         }
         let own = self.experiment.and_then(|it| it.parameters.0.get(name));
         self.json(own.or_else(|| self.spec.parameters.0.get(name))?, depth)
     }
 
-    fn json(&self, value: &serde_json::Value, depth: usize) -> Option<Result<Quantity, Fault>> {
+    fn json(
+        &self,
+        value: &serde_json::Value,
+        depth: usize,
+    ) -> Option<Result<Quantity, ExpressionError>> {
         Some(match value {
             serde_json::Value::String(text) => self.evaluate(text, depth),
             serde_json::Value::Number(number) => real(number.as_f64()?),
@@ -153,12 +157,12 @@ impl Names<'_> {
     }
 }
 
-fn real(number: f64) -> Result<Quantity, Fault> {
+fn real(number: f64) -> Result<Quantity, ExpressionError> {
     Quantity::real(number).ok_or_else(|| no_number(&number.to_string()))
 }
 
-fn no_number(found: &str) -> Fault {
-    Fault::new(
+fn no_number(found: &str) -> ExpressionError {
+    ExpressionError::new(
         0..0,
         format!("found {found}; expected a number or a quantity"),
     )
@@ -167,7 +171,7 @@ fn no_number(found: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Node;
+    use crate::tree::SpecNode;
 
     const SPEC: &str = r#"anabranch = 1
 name = "x"
@@ -186,10 +190,10 @@ sweep = [
 
     #[test]
     fn an_expression_is_of_the_point() {
-        let spec: Spec = crate::decode::decode(&Node::parse(SPEC).unwrap(), "").unwrap();
+        let spec: Spec = crate::decode::decode(&SpecNode::parse(SPEC).unwrap(), "").unwrap();
         let point = vec![
-            ("p".to_owned(), Value::Float(0.2)),
-            ("buffer".to_owned(), Value::Integer(64)),
+            ("p".to_owned(), SweepValue::Float(0.2)),
+            ("buffer".to_owned(), SweepValue::Integer(64)),
         ];
         let at = |text: &str, unit: &str| {
             Bound::Text(text.to_owned()).at(&spec, spec.experiments.first(), &point, unit)

@@ -8,11 +8,11 @@ use crate::diagnostic::Diagnostic;
 use crate::limits::{MAX_NAME, MAX_PROBLEMS};
 use crate::source_span::SourceSpan;
 use crate::suggest::nearest;
-use crate::tree::{Node, NodeValue};
+use crate::tree::{NodeValue, SpecNode};
 
 /// Collects errors, and finds their source positions in the resolved tree.
 pub struct Checker<'a> {
-    root: &'a Node,
+    root: &'a SpecNode,
     /// The first errors, up to one more than the limit, because the additional one shows that there
     /// are more.
     problems: Vec<Diagnostic>,
@@ -21,7 +21,7 @@ pub struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     /// Creates a checker for a spec that was decoded from `root`.
-    pub fn new(root: &'a Node) -> Self {
+    pub fn new(root: &'a SpecNode) -> Self {
         Self {
             root,
             problems: Vec::new(),
@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
 
     /// Whether a `--set` argument has set the value at a path, or a value inside it.
     pub(super) fn is_set(&self, path: &str) -> bool {
-        fn any(node: &Node) -> bool {
+        fn any(node: &SpecNode) -> bool {
             let inside = || node.entries().iter().any(|entry| any(&entry.node));
             matches!(node.place, SourceSpan::Argument(_))
                 || inside()
@@ -173,18 +173,18 @@ impl<'a> Checker<'a> {
         (node.place.clone(), key)
     }
 
-    fn node(&self, path: &str) -> (&Node, String) {
+    fn node(&self, path: &str) -> (&SpecNode, String) {
         let mut node = self.root;
         let mut key = String::new();
         for segment in path.split('.').filter(|segment| !segment.is_empty()) {
             let next = match &node.value {
                 NodeValue::Table(_) => node
                     .get(segment)
-                    .map(|next| (next, Node::key_path(&key, segment))),
+                    .map(|next| (next, SpecNode::key_path(&key, segment))),
                 NodeValue::Array(items) => segment.parse().ok().and_then(|index: usize| {
                     items
                         .get(index)
-                        .map(|item| (item, Node::item_path(&key, index, item)))
+                        .map(|item| (item, SpecNode::item_path(&key, index, item)))
                 }),
                 _ => None,
             };

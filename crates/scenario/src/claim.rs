@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::Value;
+use crate::value::SweepValue;
 
 /// A conclusion about measures: an order, a trend, a crossing, or equality. It is tested at each
 /// point of the sweeps that it does not fix, by the differences between replications with equal
@@ -35,11 +35,11 @@ pub struct Claim {
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Values>,
     /// The measure that the claim is about, if it differs from the keys above.
-    #[serde(default, skip_serializing_if = "Side::is_empty")]
-    pub of: Side,
+    #[serde(default, skip_serializing_if = "ClaimSide::is_empty")]
+    pub of: ClaimSide,
     /// The measure or value with which `of` is compared. Kinds `rises` and `falls` do not need it.
     #[serde(default)]
-    pub reference: Option<Side>,
+    pub reference: Option<ClaimSide>,
     /// Kinds `rises`, `falls` and `crosses`: name of the sweep along which the measure is followed.
     #[serde(default)]
     pub along: Option<String>,
@@ -110,7 +110,7 @@ impl Best {
 /// in the claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Side {
+pub struct ClaimSide {
     /// Experiment of the measure.
     #[serde(default)]
     pub experiment: Option<String>,
@@ -122,7 +122,7 @@ pub struct Side {
     pub metric: Option<String>,
     /// Restriction to points of some sweeps, in addition to that of the claim.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub at_point: BTreeMap<String, Value>,
+    pub at_point: BTreeMap<String, SweepValue>,
     /// In `reference` only: a value in place of a measure. It is a number in the unit of the
     /// measure, a quantity with a unit (`"96.5 Mbit/s"`), or an expression with names of sweeps and
     /// parameters, whose values at the point are used: `"96.5 Mbit/s * (1 - $loss)"`.
@@ -130,9 +130,9 @@ pub struct Side {
     pub value: Option<Bound>,
 }
 
-impl Side {
+impl ClaimSide {
     fn is_empty(&self) -> bool {
-        *self == Side::default()
+        *self == ClaimSide::default()
     }
 }
 
@@ -152,14 +152,14 @@ pub enum Bound {
 #[serde(untagged)]
 pub enum Values {
     /// Several values.
-    Several(Vec<Value>),
+    Several(Vec<SweepValue>),
     /// One value.
-    One(Value),
+    One(SweepValue),
 }
 
 impl Values {
     /// All values as a list.
-    pub fn all(&self) -> &[Value] {
+    pub fn all(&self) -> &[SweepValue] {
         match self {
             Values::Several(values) => values,
             Values::One(value) => std::slice::from_ref(value),

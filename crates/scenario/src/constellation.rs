@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::computed::Computed;
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::kind_families::{Loss, Queue};
-use crate::quantity::{Count, Span};
+use crate::quantity::{GroupSize, TimeSpan};
 use crate::rates::RateOverTime;
 
 /// Satellite shells: the satellites with their positions, and the links between them.
@@ -108,15 +108,15 @@ pub struct Constellation {
     pub shells: Vec<Shell>,
     /// Time after the epoch of the orbits at which a run starts.
     #[serde(default = "at_once")]
-    pub start: Span,
+    pub start: TimeSpan,
     /// Transmitters of the links between satellites, one for each direction. Not required if
     /// satellites have no links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isl: Option<Transmitter>,
+    pub isl: Option<LinkTransmitter>,
     /// Transmitter of each station, with one queue for the packets to all satellites.
-    pub up: Transmitter,
+    pub up: LinkTransmitter,
     /// Transmitter of each satellite to stations, with one queue for the packets to all stations.
-    pub down: Transmitter,
+    pub down: LinkTransmitter,
     /// Policy by which a station selects satellites.
     #[serde(default)]
     pub policy: Policy,
@@ -130,7 +130,7 @@ pub struct Constellation {
     /// satellites whose number modulo the number of interfaces is j. If a host is connected to a
     /// station by several wires, packets of wire j use interface j. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub interfaces: Count,
+    pub interfaces: GroupSize,
     /// Interruption of a station during the change to another satellite, for policies that select
     /// one satellite. Default: no interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,16 +140,16 @@ pub struct Constellation {
     pub counted: Computed<Counted>,
 }
 
-fn one() -> Count {
-    Count(1)
+fn one() -> GroupSize {
+    GroupSize(1)
 }
 
-fn is_one(count: &Count) -> bool {
+fn is_one(count: &GroupSize) -> bool {
     count.0 == 1
 }
 
-fn at_once() -> Span {
-    Span(0)
+fn at_once() -> TimeSpan {
+    TimeSpan(0)
 }
 
 /// Sizes of a constellation and names of its links, which are known after the satellites are.
@@ -192,7 +192,7 @@ impl Class {
 
 impl Constellation {
     /// Transmitter of the links of a class, if the class has links.
-    pub fn transmitter(&self, class: Class) -> Option<&Transmitter> {
+    pub fn transmitter(&self, class: Class) -> Option<&LinkTransmitter> {
         match class {
             Class::Isl => self.isl.as_ref(),
             Class::Up => Some(&self.up),
@@ -218,7 +218,7 @@ impl Constellation {
 /// Transmitter: one direction of a link whose delay follows its length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Transmitter {
+pub struct LinkTransmitter {
     /// Bit rate, like `rate` of a link.
     pub rate: RateOverTime,
     /// Links up and down only: shares of the rate by elevation, as minimum elevation in degrees and
@@ -241,7 +241,7 @@ pub struct Transmitter {
     /// Times at which this direction is down, like `down` of a link. Routes avoid the direction at
     /// these times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub down: Vec<[Span; 2]>,
+    pub down: Vec<[TimeSpan; 2]>,
 }
 
 /// Division of a satellite's rate among the stations that it serves.
@@ -275,10 +275,10 @@ pub struct Changes {
     /// uses until the next time. While this satellite is out of reach, there is no path. The first
     /// satellite is selected at the start of the run. A change takes effect at the next computation
     /// of routes.
-    pub times: Vec<Span>,
+    pub times: Vec<TimeSpan>,
     /// Period after which the times repeat; must be greater than the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeat: Option<Span>,
+    pub repeat: Option<TimeSpan>,
 }
 
 /// Interruption of a station that changes to another satellite.
@@ -286,7 +286,7 @@ pub struct Changes {
 #[serde(deny_unknown_fields)]
 pub struct Handover {
     /// Duration of the interruption, during which the station neither sends nor receives.
-    pub gap: Span,
+    pub gap: TimeSpan,
     /// Treatment of packets during a handover.
     #[serde(default)]
     pub packets: Meanwhile,

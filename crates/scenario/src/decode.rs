@@ -18,14 +18,14 @@ use self::words::{array_length, plainly, sections};
 use crate::diagnostic::{self, Diagnostic};
 use crate::limits::MAX_PROBLEMS;
 use crate::source_span::SourceSpan;
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 
 /// Decodes a tree, or reports all its errors. `path` is the path of the tree itself, for error
 /// messages.
 ///
 /// # Errors
 /// All errors found.
-pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Diagnostic>> {
+pub fn decode<T: DeserializeOwned>(root: &SpecNode, path: &str) -> Result<T, Vec<Diagnostic>> {
     let context = Context::default();
     loop {
         let decoder = Decoder {
@@ -82,7 +82,7 @@ impl Context {
         problems.len().max(out.len()) > MAX_PROBLEMS
     }
 
-    fn is_out(&self, node: &Node) -> bool {
+    fn is_out(&self, node: &SpecNode) -> bool {
         self.out.borrow().contains(&address(node))
     }
 
@@ -97,7 +97,7 @@ impl Context {
     }
 
     /// Whether a direct child of this node was removed.
-    fn has_gap(&self, node: &Node) -> bool {
+    fn has_gap(&self, node: &SpecNode) -> bool {
         node.items()
             .iter()
             .any(|item| self.is_out(item) || self.has_gap(item))
@@ -108,7 +108,7 @@ impl Context {
     }
 }
 
-fn address(node: &Node) -> usize {
+fn address(node: &SpecNode) -> usize {
     std::ptr::from_ref(node) as usize
 }
 
@@ -119,7 +119,7 @@ struct Fault {
     found: Option<String>,
     allowed: Vec<String>,
     missing: Option<&'static str>,
-    fault: diagnostic::Fault,
+    fault: diagnostic::FaultClass,
     /// Address of the invalid node, set by the innermost node.
     node: Option<usize>,
     place: Option<SourceSpan>,
@@ -140,7 +140,7 @@ impl Fault {
     }
 
     /// Sets the node, if no inner node has set it.
-    fn at(mut self, node: &Node, path: &str, context: &Context) -> Self {
+    fn at(mut self, node: &SpecNode, path: &str, context: &Context) -> Self {
         if self.node.is_none() {
             self.follows = match self.missing {
                 Some(field) => node.get(field).is_some_and(|value| context.is_out(value)),
@@ -190,7 +190,7 @@ impl de::Error for Fault {
             message,
             found: Some(field.to_owned()),
             allowed: list(expected),
-            fault: diagnostic::Fault::UnknownKey,
+            fault: diagnostic::FaultClass::UnknownKey,
             ..Fault::default()
         }
     }
@@ -200,7 +200,7 @@ impl de::Error for Fault {
         Fault {
             message: format!("the key `{field}` is missing{hint}"),
             missing: Some(field),
-            fault: diagnostic::Fault::MissingKey {
+            fault: diagnostic::FaultClass::MissingKey {
                 key: field.to_owned(),
             },
             ..Fault::default()
@@ -210,7 +210,7 @@ impl de::Error for Fault {
 
 /// A node as a serde deserializer.
 struct Decoder<'a> {
-    node: &'a Node,
+    node: &'a SpecNode,
     path: String,
     context: &'a Context,
 }
@@ -343,7 +343,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                 if matches!(
                     items[..],
                     [
-                        Node {
+                        SpecNode {
                             value: NodeValue::Table(_),
                             ..
                         },
@@ -380,7 +380,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                     );
                     return Err(Fault {
                         message,
-                        fault: diagnostic::Fault::MissingKey {
+                        fault: diagnostic::FaultClass::MissingKey {
                             key: tag.to_owned(),
                         },
                         ..Fault::default()
@@ -410,13 +410,13 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                 message,
                 ..Fault::default()
             };
-            return Err(fault.at(tag_node, &Node::key_path(&self.path, tag), self.context));
+            return Err(fault.at(tag_node, &SpecNode::key_path(&self.path, tag), self.context));
         };
         let Some(variant) = variants.iter().copied().find(|known| *known == variant) else {
             let path = if std::ptr::eq(tag_node, self.node) {
                 self.path.clone()
             } else {
-                Node::key_path(&self.path, tag)
+                SpecNode::key_path(&self.path, tag)
             };
             return Err(<Fault as de::Error>::unknown_variant(variant, variants).at(
                 tag_node,
@@ -451,7 +451,7 @@ impl<'de, V: Visitor<'de>> fmt::Display for Expected<'_, V> {
 
 /// Access to the items of an array.
 struct Items<'a> {
-    items: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
+    items: std::iter::Enumerate<std::slice::Iter<'a, SpecNode>>,
     path: String,
     context: &'a Context,
 }
@@ -468,7 +468,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         else {
             return Ok(None);
         };
-        let path = Node::item_path(&self.path, index, node);
+        let path = SpecNode::item_path(&self.path, index, node);
         seed.deserialize(Decoder {
             node,
             path: path.clone(),
@@ -502,7 +502,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             if context.is_out(&entry.node) || self.skip.is_some_and(|skip| skip == entry.key) {
                 continue;
             }
-            let path = Node::key_path(&self.decoder.path, &entry.key);
+            let path = SpecNode::key_path(&self.decoder.path, &entry.key);
             if let Some(fields) = self
                 .fields
                 .filter(|fields| !fields.contains(&entry.key.as_str()))
@@ -532,7 +532,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         };
         let (context, path) = (
             self.decoder.context,
-            Node::key_path(&self.decoder.path, &entry.key),
+            SpecNode::key_path(&self.decoder.path, &entry.key),
         );
         seed.deserialize(Decoder {
             node: &entry.node,

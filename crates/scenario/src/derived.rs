@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::value::Value;
+use crate::value::SweepValue;
 
 /// An experiment that is computed from the measures of another one, separately for each
 /// replication. The other experiment is run, or is an earlier derived one. Tables and figures refer
@@ -27,7 +27,7 @@ pub enum Derived {
         metric: String,
         /// Point of the value with which the measure is compared: `{ streams = 1 }`. In all other
         /// sweeps the two points have the same x.
-        to: BTreeMap<String, Value>,
+        to: BTreeMap<String, SweepValue>,
         /// Name of the resulting metric.
         name: String,
     },

@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 1_000;
 
 /// Class of an error, if other errors depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Fault {
+pub enum FaultClass {
     /// Any other error.
     #[default]
     Other,
@@ -40,7 +40,7 @@ pub struct Diagnostic {
     /// Source position of the error.
     pub place: SourceSpan,
     /// Class of the error.
-    pub fault: Fault,
+    pub fault: FaultClass,
     /// Path of the key, such as `link.satellite.rate`; empty for a syntax error.
     pub key: String,
     /// Description of the error, with the value found.
@@ -56,7 +56,7 @@ impl Diagnostic {
     pub fn new(place: SourceSpan, key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             place,
-            fault: Fault::Other,
+            fault: FaultClass::Other,
             key: key.into(),
             message: message.into(),
             allowed: Vec::new(),
@@ -67,7 +67,7 @@ impl Diagnostic {
     /// Creates an error for an unknown key.
     pub fn unknown_key(place: SourceSpan, path: impl Into<String>, key: &str) -> Self {
         Self {
-            fault: Fault::UnknownKey,
+            fault: FaultClass::UnknownKey,
             ..Self::new(place, path, format!("unknown key `{key}`"))
         }
     }
@@ -75,7 +75,7 @@ impl Diagnostic {
     /// Creates an error for a table at `path` that lacks a required key; `what` describes the key.
     pub fn missing_key(place: SourceSpan, path: impl Into<String>, key: &str, what: &str) -> Self {
         Self {
-            fault: Fault::MissingKey {
+            fault: FaultClass::MissingKey {
                 key: key.to_owned(),
             },
             ..Self::new(place, path, format!("the key `{key}` is missing{what}"))
@@ -86,7 +86,7 @@ impl Diagnostic {
     /// reported as missing.
     fn meant(&self) -> Option<(String, String)> {
         let meant = self.nearest.clone();
-        let meant = meant.filter(|_| self.fault == Fault::UnknownKey)?;
+        let meant = meant.filter(|_| self.fault == FaultClass::UnknownKey)?;
         let parent = self.key.rsplit_once('.').map_or("", |(parent, _)| parent);
         Some((parent.to_owned(), meant))
     }
@@ -148,7 +148,7 @@ impl SpecError {
         let meant: Vec<(String, String)> = problems.iter().filter_map(Diagnostic::meant).collect();
         let mut distinct: Vec<Diagnostic> = Vec::new();
         for problem in problems {
-            if let Fault::MissingKey { key } = &problem.fault
+            if let FaultClass::MissingKey { key } = &problem.fault
                 && meant.contains(&(problem.key.clone(), key.clone()))
             {
                 continue;

@@ -33,15 +33,15 @@ use crate::diagnostic::Diagnostic;
 use crate::encode::{encode, entry, node};
 use crate::source_span::SourceSpan;
 use crate::spec::Spec;
-use crate::sweep::Setting;
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::sweep::Assignment;
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 use crate::write::{self, Comments};
 
 /// A spec as written. Two documents are equal if their contents are; source positions and comments
 /// are ignored.
 #[derive(Clone, Debug)]
 pub struct Document {
-    root: Node,
+    root: SpecNode,
     comments: Comments,
     /// Errors of the program that built the document.
     problems: Vec<Diagnostic>,
@@ -59,7 +59,7 @@ impl Document {
     /// # Errors
     /// All syntax errors.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
-        Ok(Self::from(Node::parse(text)?))
+        Ok(Self::from(SpecNode::parse(text)?))
     }
 
     /// Creates a spec that contains only its name.
@@ -79,7 +79,7 @@ impl Document {
     }
 
     /// The contents as a tree with source positions.
-    pub fn root(&self) -> &Node {
+    pub fn root(&self) -> &SpecNode {
         &self.root
     }
 
@@ -99,7 +99,7 @@ impl Document {
         let Some(value) = self.encoded(path, &value) else {
             return self;
         };
-        let setting = Setting {
+        let setting = Assignment {
             key: path.to_owned(),
             key_place: SourceSpan::Program,
             node: value,
@@ -157,7 +157,7 @@ impl Document {
         self
     }
 
-    fn encoded(&mut self, path: &str, value: &dyn erased::Value) -> Option<Node> {
+    fn encoded(&mut self, path: &str, value: &dyn erased::Value) -> Option<SpecNode> {
         match value.encoded() {
             Ok(node) => Some(node),
             Err(message) => {
@@ -169,8 +169,8 @@ impl Document {
     }
 }
 
-impl From<Node> for Document {
-    fn from(root: Node) -> Self {
+impl From<SpecNode> for Document {
+    fn from(root: SpecNode) -> Self {
         Self {
             root,
             comments: Comments::default(),
@@ -184,14 +184,14 @@ mod erased {
     use serde::Serialize;
 
     use crate::encode::encode;
-    use crate::tree::Node;
+    use crate::tree::SpecNode;
 
     pub trait Value {
-        fn encoded(&self) -> Result<Node, String>;
+        fn encoded(&self) -> Result<SpecNode, String>;
     }
 
     impl<T: Serialize> Value for T {
-        fn encoded(&self) -> Result<Node, String> {
+        fn encoded(&self) -> Result<SpecNode, String> {
             encode(self).map_err(|refused| refused.to_string())
         }
     }
@@ -201,13 +201,13 @@ mod erased {
 /// anything that a spec can contain: a quantity, a text with names such as `$name`, a type of the
 /// grammar, or another table.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct SpecTable {
     entries: Vec<TableEntry>,
     /// Error of the first value that could not be encoded.
     refused: Option<String>,
 }
 
-impl Table {
+impl SpecTable {
     /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
@@ -217,7 +217,7 @@ impl Table {
     pub fn of(value: impl Serialize) -> Self {
         let mut table = Self::new();
         match encode(&value) {
-            Ok(Node {
+            Ok(SpecNode {
                 value: NodeValue::Table(entries),
                 ..
             }) => table.entries = entries,
@@ -241,7 +241,7 @@ impl Table {
     }
 }
 
-impl Serialize for Table {
+impl Serialize for SpecTable {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Some(refused) = &self.refused {
             return Err(serde::ser::Error::custom(refused));
@@ -251,7 +251,7 @@ impl Serialize for Table {
     }
 }
 
-impl Serialize for Node {
+impl Serialize for SpecNode {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.value {
             NodeValue::Text(text) => serializer.serialize_str(text),

@@ -8,17 +8,17 @@ use serde::ser::{self, Serializer};
 
 use crate::decode::tag_of;
 use crate::source_span::SourceSpan;
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 
 mod parts;
 
-use parts::{Array, Table};
+use parts::{Array, TableEncoder};
 
 /// Encodes a value as a tree without source positions.
 ///
 /// # Errors
 /// A spec cannot represent the value, for example because it contains a number above `i64::MAX`.
-pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Node, EncodeError> {
+pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<SpecNode, EncodeError> {
     let node = value.serialize(Encoder)?;
     node.ok_or_else(|| EncodeError("nothing stands for no value".to_owned()))
 }
@@ -34,14 +34,14 @@ impl ser::Error for EncodeError {
     }
 }
 
-pub(crate) fn node(value: NodeValue) -> Node {
-    Node {
+pub(crate) fn node(value: NodeValue) -> SpecNode {
+    SpecNode {
         place: SourceSpan::Program,
         value,
     }
 }
 
-pub(crate) fn entry(key: &str, node: Node) -> TableEntry {
+pub(crate) fn entry(key: &str, node: SpecNode) -> TableEntry {
     TableEntry {
         key: key.to_owned(),
         key_place: SourceSpan::Program,
@@ -53,7 +53,7 @@ pub(crate) fn entry(key: &str, node: Node) -> TableEntry {
 #[derive(Clone, Copy)]
 struct Encoder;
 
-type Encoded = Result<Option<Node>, EncodeError>;
+type Encoded = Result<Option<SpecNode>, EncodeError>;
 
 fn text(text: &str) -> Encoded {
     Ok(Some(node(NodeValue::Text(text.to_owned()))))
@@ -66,15 +66,15 @@ fn integer<N: TryInto<i64> + Copy + std::fmt::Display>(number: N) -> Encoded {
 }
 
 impl Serializer for Encoder {
-    type Ok = Option<Node>;
+    type Ok = Option<SpecNode>;
     type Error = EncodeError;
     type SerializeSeq = Array;
     type SerializeTuple = Array;
     type SerializeTupleStruct = Array;
-    type SerializeTupleVariant = ser::Impossible<Option<Node>, EncodeError>;
-    type SerializeMap = Table;
-    type SerializeStruct = Table;
-    type SerializeStructVariant = Table;
+    type SerializeTupleVariant = ser::Impossible<Option<SpecNode>, EncodeError>;
+    type SerializeMap = TableEncoder;
+    type SerializeStruct = TableEncoder;
+    type SerializeStructVariant = TableEncoder;
 
     fn serialize_bool(self, truth: bool) -> Encoded {
         Ok(Some(node(NodeValue::Boolean(truth))))
@@ -203,12 +203,12 @@ impl Serializer for Encoder {
         Err(EncodeError(format!("{name}::{variant} is no table")))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Table, EncodeError> {
-        Ok(Table::default())
+    fn serialize_map(self, _: Option<usize>) -> Result<TableEncoder, EncodeError> {
+        Ok(TableEncoder::default())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Table, EncodeError> {
-        Ok(Table::default())
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<TableEncoder, EncodeError> {
+        Ok(TableEncoder::default())
     }
 
     fn serialize_struct_variant(
@@ -217,7 +217,7 @@ impl Serializer for Encoder {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Table, EncodeError> {
-        Ok(Table::tagged(tag_of(name), variant))
+    ) -> Result<TableEncoder, EncodeError> {
+        Ok(TableEncoder::tagged(tag_of(name), variant))
     }
 }

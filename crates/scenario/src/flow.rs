@@ -7,7 +7,7 @@ use crate::addresses::IpVersion;
 use crate::computed::Computed;
 use crate::constellation::Pairs;
 use crate::kind_families::Workload;
-use crate::quantity::{Count, Size, Span};
+use crate::quantity::{GroupSize, Size, TimeSpan};
 use crate::transport::Transport;
 
 /// A flow, or a group of flows. In a group, member i runs from member i of `from` to member i of
@@ -19,7 +19,7 @@ pub struct Flow {
     pub name: String,
     /// Number of members; 0 removes the flow.
     #[serde(default)]
-    pub count: Count,
+    pub count: GroupSize,
     /// Name of the sending node or group.
     pub from: String,
     /// Name of the receiving node or group.
@@ -42,13 +42,13 @@ pub struct Flow {
     pub ip: IpVersion,
     /// Start time of the flow.
     #[serde(default)]
-    pub start: Start,
+    pub start: StartTime,
     /// Time at which the source stops offering data. Default: never.
     #[serde(default)]
-    pub stop: Option<Span>,
+    pub stop: Option<TimeSpan>,
     /// Time for which each member offers data after its start; in place of `stop`.
     #[serde(default)]
-    pub duration: Option<Span>,
+    pub duration: Option<TimeSpan>,
     /// Careful Resume (RFC 9959): the name of a store of saved congestion control parameters. Each
     /// association or connection of a flow with this name saves its observations of its paths. A
     /// later one between the same addresses starts from these values: after its initial data is
@@ -57,7 +57,7 @@ pub struct Flow {
     pub resume: Option<String>,
     /// With `resume`: lifetime of the saved parameters. Default: 1 h.
     #[serde(default)]
-    pub resume_lifetime: Option<Span>,
+    pub resume_lifetime: Option<TimeSpan>,
     /// With `resume`: maximum congestion window after the jump. Default: no limit.
     #[serde(default)]
     pub resume_max_jump: Option<Size>,
@@ -82,35 +82,35 @@ pub struct FlowPath {
 /// uniform = ["0 s", "1 s"] }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Start {
+pub enum StartTime {
     /// Start time that is drawn uniformly from a range.
     Uniform {
         /// Earliest and latest start time.
-        uniform: [Span; 2],
+        uniform: [TimeSpan; 2],
     },
     /// Fixed start time.
-    At(Span),
+    At(TimeSpan),
 }
 
-impl Start {
+impl StartTime {
     /// Earliest possible start time of a member.
-    pub fn earliest(self) -> Span {
+    pub fn earliest(self) -> TimeSpan {
         match self {
-            Start::Uniform {
+            StartTime::Uniform {
                 uniform: [earliest, _],
             } => earliest,
-            Start::At(time) => time,
+            StartTime::At(time) => time,
         }
     }
 }
 
-impl Default for Start {
+impl Default for StartTime {
     fn default() -> Self {
-        Start::At(Span(0))
+        StartTime::At(TimeSpan(0))
     }
 }
 
-impl<'de> Deserialize<'de> for Start {
+impl<'de> Deserialize<'de> for StartTime {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(StartVisitor)
     }
@@ -119,21 +119,21 @@ impl<'de> Deserialize<'de> for Start {
 struct StartVisitor;
 
 impl<'de> serde::de::Visitor<'de> for StartVisitor {
-    type Value = Start;
+    type Value = StartTime;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a time such as \"0.8 s\", or { uniform = [\"0 s\", \"1 s\"] }")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Start, E> {
-        Span::deserialize(serde::de::value::StrDeserializer::new(text)).map(Start::At)
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<StartTime, E> {
+        TimeSpan::deserialize(serde::de::value::StrDeserializer::new(text)).map(StartTime::At)
     }
 
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Start, A::Error> {
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<StartTime, A::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Drawn {
-            uniform: [Span; 2],
+            uniform: [TimeSpan; 2],
         }
         let drawn = Drawn::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
         if drawn.uniform[0] > drawn.uniform[1] {
@@ -141,7 +141,7 @@ impl<'de> serde::de::Visitor<'de> for StartVisitor {
                 "the earliest start lies after the latest",
             ));
         }
-        Ok(Start::Uniform {
+        Ok(StartTime::Uniform {
             uniform: drawn.uniform,
         })
     }

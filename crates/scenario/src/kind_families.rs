@@ -7,7 +7,7 @@ use anabranch_settings::{Choice, Datum, Kind, Setting};
 use serde_json::{Map, Value};
 
 use crate::kind_choice::{KindChoice, KindFamily};
-use crate::quantity::{Amount, Span};
+use crate::quantity::{Capacity, TimeSpan};
 
 /// Loss models, which select the packets that a link loses.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl KindFamily for PropagationModel {
     }
 
     fn from_text(text: &str) -> Result<Propagation, String> {
-        text.parse::<Span>()?;
+        text.parse::<TimeSpan>()?;
         Ok(Propagation::new(DETERMINISTIC).with(DELAY, text))
     }
 
@@ -136,8 +136,8 @@ impl KindFamily for QueueDiscipline {
         if text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(name) {
             return Ok(Queue::new(text));
         }
-        match text.parse::<Amount>()? {
-            Amount::Packets(0) | Amount::Segments(0) | Amount::Bytes(0) => Err(
+        match text.parse::<Capacity>()? {
+            Capacity::Packets(0) | Capacity::Segments(0) | Capacity::Bytes(0) => Err(
                 "found a queue of 0; it holds the packet on the wire too, so at least 1 packet"
                     .to_owned(),
             ),

@@ -50,7 +50,7 @@ pub mod world;
 mod write;
 
 pub use anabranch_settings::counted;
-pub use flow::{Flow, Start};
+pub use flow::{Flow, StartTime};
 pub use kind_families::{Loss, Propagation, Queue, Workload};
 pub use measure::Metric;
 pub use spec::{Assumption, Experiment, Paper, Parameters, Record, Spec, Sweep, SweepPoint};

@@ -28,13 +28,13 @@ enum Members {
 
 /// A name in a spec, parsed into a group and a selection of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name<'a> {
+pub struct MemberSelection<'a> {
     /// Name of the group.
     pub group: &'a str,
     members: Members,
 }
 
-impl<'a> Name<'a> {
+impl<'a> MemberSelection<'a> {
     /// Parses a name. Brackets without a valid member or range are kept as part of the group's
     /// name, which then matches no group.
     pub fn parse(name: &'a str) -> Self {
@@ -105,7 +105,7 @@ impl NodeName {
     /// Splits a name such as `satellite[last]` into the group and the member. For a range the
     /// member is `None`.
     pub fn split(name: &str) -> (&str, Option<NodeName>) {
-        let name = Name::parse(name);
+        let name = MemberSelection::parse(name);
         match name.members {
             Members::One(place) => (name.group, Some(place)),
             _ => (name.group, None),
@@ -123,7 +123,7 @@ impl NodeName {
     /// Number of nodes that a name selects: all members of a group, a range of them, or one node; 0
     /// for a group that is switched off.
     pub fn count(spec: &Spec, name: &str) -> Option<u32> {
-        let name = Name::parse(name);
+        let name = MemberSelection::parse(name);
         let count = count_of(spec, name.group)?;
         Some(match count {
             0 => 0,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_name_means_a_group_a_member_or_a_slice() {
-        let range = |name: &str| Name::parse(name).range(4);
+        let range = |name: &str| MemberSelection::parse(name).range(4);
         for (name, wanted) in [
             ("r", 0..4),
             ("r[0]", 0..1),
@@ -201,17 +201,21 @@ mod tests {
             ("r[ 1 .. last ]", 1..3),
             ("r[2..2]", 2..2),
         ] {
-            assert_eq!(Name::parse(name).group, "r", "{name}");
+            assert_eq!(MemberSelection::parse(name).group, "r", "{name}");
             assert_eq!(range(name), wanted, "{name}");
-            assert!(Name::parse(name).fits(4), "{name}");
-            assert_eq!(Name::parse(name).count(4), wanted.len() as u32, "{name}");
+            assert!(MemberSelection::parse(name).fits(4), "{name}");
+            assert_eq!(
+                MemberSelection::parse(name).count(4),
+                wanted.len() as u32,
+                "{name}"
+            );
         }
         for name in ["r[4]", "r[1..5]", "r[3..1]", "r[5..]"] {
-            assert!(!Name::parse(name).fits(4), "{name}");
-            assert!(Name::parse(name).fits(0), "{name}: switched off");
+            assert!(!MemberSelection::parse(name).fits(4), "{name}");
+            assert!(MemberSelection::parse(name).fits(0), "{name}: switched off");
         }
         for name in ["r[]", "r[-1]", "r[a]", "r[1..2..3]", "r[1", "r]", "r[1.5]"] {
-            assert_eq!(Name::parse(name).group, name);
+            assert_eq!(MemberSelection::parse(name).group, name);
         }
     }
 }

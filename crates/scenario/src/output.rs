@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Count, Rate, Size, Span, Window};
-use crate::value::Value;
+use crate::quantity::{GroupSize, Rate, Size, TimeSpan, Window};
+use crate::value::SweepValue;
 
 /// A table: the file `tables/<id>.csv`, and a section of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub struct TableOutput {
     /// Short name, which is the name of the file `tables/<id>.csv`.
     pub id: String,
     /// Title of the table.
@@ -41,14 +41,14 @@ pub struct Table {
     /// Points that are shown, for some of the sweeps: `{ hops = 1 }`. The other sweeps form the
     /// axis.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub at_point: BTreeMap<String, Value>,
+    pub at_point: BTreeMap<String, SweepValue>,
     /// x values of the experiment's sweep that are shown. Default: all x values.
     #[serde(default)]
-    pub at: Option<Vec<Value>>,
+    pub at: Option<Vec<SweepValue>>,
     /// Kinds `steps` and `events`: maximum difference between a simulated and a printed time, in
     /// addition to rounding. Default: 0 s.
     #[serde(default)]
-    pub time_tolerance: Option<Span>,
+    pub time_tolerance: Option<TimeSpan>,
     /// Results of other programs with which the table is compared, by their keys in `[reference]`.
     /// Each program has a separate table.
     #[serde(default)]
@@ -106,7 +106,7 @@ pub struct Row {
     pub printed: Option<String>,
     /// Points that are shown, for some of the sweeps, in addition to those of the table.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub at_point: BTreeMap<String, Value>,
+    pub at_point: BTreeMap<String, SweepValue>,
     /// Metric of the measure. Default: `cwnd` for steps and `time` for events.
     #[serde(default)]
     pub metric: Option<String>,
@@ -116,7 +116,7 @@ pub struct Row {
     /// Text in the x column for this row, in place of the x of the sweep: `50-150 s`. Kind
     /// `events`: description of the event.
     #[serde(default)]
-    pub x: Option<Value>,
+    pub x: Option<SweepValue>,
     /// Name of the metric in the file of each other program. Kind `steps`: names of the metrics of
     /// the times, in order.
     #[serde(default)]
@@ -191,7 +191,7 @@ impl Names {
 /// A figure: the file `figures/<id>.svg`, and an image in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct FigureOutput {
     /// Short name, which is the name of the file `figures/<id>.svg`.
     pub id: String,
     /// Title of the figure.
@@ -213,11 +213,11 @@ pub struct Figure {
     /// Points that are shown, for some of the sweeps: `{ hops = 1 }`. For kinds `sweep` and `bars`
     /// the other sweeps form the axis.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub at_point: BTreeMap<String, Value>,
+    pub at_point: BTreeMap<String, SweepValue>,
     /// x value of the experiment's sweep that is shown. Default: the first x value. Kinds `sweep`
     /// and `bars` show all points.
     #[serde(default)]
-    pub at: Option<Value>,
+    pub at: Option<SweepValue>,
     /// Number of the replication that is shown, from 0. Kinds `sweep` and `bars` show means over
     /// all replications.
     #[serde(default)]
@@ -255,7 +255,7 @@ pub struct Figure {
     /// Kind `map`: number of maps, 2 to 60, at equally spaced times in the window, which the report
     /// shows one after the other. Default: one map, at the beginning of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frames: Option<Count>,
+    pub frames: Option<GroupSize>,
     /// Curves of the kinds `sweep`, `bars`, `cdf` and `time`; for kind `map`, flows whose paths are
     /// drawn.
     #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
@@ -331,7 +331,7 @@ pub struct Curve {
     pub experiment: Option<String>,
     /// Points that are shown, for some of the sweeps, in addition to those of the figure.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub at_point: BTreeMap<String, Value>,
+    pub at_point: BTreeMap<String, SweepValue>,
     /// Kinds `time` and `cdf`: show only samples of the path or stream with this index.
     #[serde(default)]
     pub index: Option<u16>,
@@ -361,12 +361,12 @@ pub struct Curve {
     pub unit: Option<String>,
     /// Drawing style.
     #[serde(default)]
-    pub style: Style,
+    pub style: CurveStyle,
     /// Kind `time`: values given in the spec, each valid until the next, in place of recorded ones:
     /// `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`. They can show the rate of a link for
     /// comparison with recorded curves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub constant: Vec<(Span, Rate)>,
+    pub constant: Vec<(TimeSpan, Rate)>,
     /// Series of the published values that are drawn, too, in the reference data of `published`.
     #[serde(default)]
     pub printed: Option<String>,
@@ -375,7 +375,7 @@ pub struct Curve {
 /// Drawing style of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Style {
+pub enum CurveStyle {
     /// Straight lines between points.
     #[default]
     Line,

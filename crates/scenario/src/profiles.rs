@@ -16,7 +16,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::transport::SWITCHES;
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 
 /// Name of the section with the profiles.
 const SECTION: &str = "profiles";
@@ -30,13 +30,13 @@ const PROFILE: &str = "profile";
 ///
 /// # Errors
 /// A profile is not a table.
-pub fn put_in(root: &mut Node) -> Result<(), Diagnostic> {
+pub fn put_in(root: &mut SpecNode) -> Result<(), Diagnostic> {
     let Some(profiles) = root.get(SECTION).cloned() else {
         return Ok(());
     };
     for entry in profiles.entries() {
         if !matches!(entry.node.value, NodeValue::Table(_)) {
-            let path = Node::key_path(SECTION, &entry.key);
+            let path = SpecNode::key_path(SECTION, &entry.key);
             let message = format!("found {}; a profile is a table", entry.node.describe());
             return Err(Diagnostic::new(entry.node.place.clone(), path, message));
         }
@@ -58,7 +58,7 @@ pub fn put_in(root: &mut Node) -> Result<(), Diagnostic> {
 }
 
 /// Items of a section that is a list of tables.
-fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
+fn items<'a>(root: &'a mut SpecNode, section: &str) -> &'a mut [SpecNode] {
     match root.get_mut(section).map(|node| &mut node.value) {
         Some(NodeValue::Array(items)) => items,
         _ => &mut [],
@@ -66,11 +66,11 @@ fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
 }
 
 /// Errors for the profiles that no flow of the spec uses.
-pub fn unused(root: &Node) -> Vec<Diagnostic> {
-    let profiles = root.get(SECTION).map(Node::entries).unwrap_or_default();
+pub fn unused(root: &SpecNode) -> Vec<Diagnostic> {
+    let profiles = root.get(SECTION).map(SpecNode::entries).unwrap_or_default();
     let unused = profiles.iter().filter(|entry| !is_named(root, &entry.key));
     let problem = |entry: &TableEntry| {
-        let path = Node::key_path(SECTION, &entry.key);
+        let path = SpecNode::key_path(SECTION, &entry.key);
         let message = format!("the profile `{}` is used by no flow", entry.key);
         Diagnostic::new(entry.key_place.clone(), path, message)
     };
@@ -78,7 +78,7 @@ pub fn unused(root: &Node) -> Vec<Diagnostic> {
 }
 
 /// Whether any text in the tree equals `name`.
-fn is_named(node: &Node, name: &str) -> bool {
+fn is_named(node: &SpecNode, name: &str) -> bool {
     match &node.value {
         NodeValue::Text(text) => text == name,
         NodeValue::Array(items) => items.iter().any(|item| is_named(item, name)),
@@ -90,12 +90,12 @@ fn is_named(node: &Node, name: &str) -> bool {
 /// Replaces the profile of a transport by its settings, and by those of its base, until the base is
 /// a profile that is built into the protocol. A name that was already used counts as built in, so a
 /// profile may have the same name as its base.
-fn expand(transport: &mut Node, profiles: &Node) {
+fn expand(transport: &mut SpecNode, profiles: &SpecNode) {
     let mut used: Vec<String> = Vec::new();
     loop {
         let Some(name) = transport
             .get(PROFILE)
-            .and_then(Node::text)
+            .and_then(SpecNode::text)
             .map(str::to_owned)
         else {
             return;
@@ -108,7 +108,7 @@ fn expand(transport: &mut Node, profiles: &Node) {
     }
 }
 
-fn merge(transport: &mut Node, profile: &Node) {
+fn merge(transport: &mut SpecNode, profile: &SpecNode) {
     let base = profile.get(BASE).cloned();
     let NodeValue::Table(entries) = &mut transport.value else {
         return;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn transport(text: &str) -> String {
-        let mut root = Node::parse(text).expect("TOML");
+        let mut root = SpecNode::parse(text).expect("TOML");
         put_in(&mut root).expect("profiles");
         let flows = root.get("flow").expect("flows");
         flows.items()[0]
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_a_table() {
-        let mut root = Node::parse("[profiles]\nera = 4\n").expect("TOML");
+        let mut root = SpecNode::parse("[profiles]\nera = 4\n").expect("TOML");
         assert!(put_in(&mut root).is_err());
     }
 }

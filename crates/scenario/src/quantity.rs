@@ -59,14 +59,14 @@ macro_rules! from_text {
 
 /// A time, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(
+pub struct TimeSpan(
     /// The time, nanoseconds.
     pub Nanos,
 );
 
-impl Span {
+impl TimeSpan {
     fn parse(text: &str) -> Result<Self, String> {
-        whole(text, "a time", "250 ms", &[TIME]).map(|ns| Span(ns.number))
+        whole(text, "a time", "250 ms", &[TIME]).map(|ns| TimeSpan(ns.number))
     }
 
     /// The time in seconds.
@@ -75,13 +75,13 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&units::show_time(self.0))
     }
 }
 
-from_text!(Span, "a time", "250 ms", &[TIME]);
+from_text!(TimeSpan, "a time", "250 ms", &[TIME]);
 
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,7 +138,7 @@ from_text!(Size, "a size", "1448 B", &[SIZE]);
 
 /// Capacity of a queue or a window, in packets, segments or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Amount {
+pub enum Capacity {
     /// A number of packets of any size.
     Packets(u64),
     /// A number of full segments (or chunks) of the flow.
@@ -147,7 +147,7 @@ pub enum Amount {
     Bytes(u64),
 }
 
-impl Amount {
+impl Capacity {
     fn parse(text: &str) -> Result<Self, String> {
         let found = whole(text, "an amount", "10 packets", &[PACKETS, SEGMENTS, SIZE])?;
         if !found.exact {
@@ -157,33 +157,33 @@ impl Amount {
             ));
         }
         Ok(match found.unit.chars().next() {
-            Some('p') => Amount::Packets(found.number),
-            Some('s') => Amount::Segments(found.number),
-            _ => Amount::Bytes(found.number),
+            Some('p') => Capacity::Packets(found.number),
+            Some('s') => Capacity::Segments(found.number),
+            _ => Capacity::Bytes(found.number),
         })
     }
 
     /// The amount in bytes, for segments of `segment` bytes.
     pub fn bytes(self, segment: u64) -> u64 {
         match self {
-            Amount::Packets(n) | Amount::Segments(n) => n.saturating_mul(segment),
-            Amount::Bytes(n) => n,
+            Capacity::Packets(n) | Capacity::Segments(n) => n.saturating_mul(segment),
+            Capacity::Bytes(n) => n,
         }
     }
 }
 
-impl fmt::Display for Amount {
+impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Amount::Packets(n) => f.write_str(&counted(*n, "packet")),
-            Amount::Segments(n) => f.write_str(&counted(*n, "segment")),
-            Amount::Bytes(n) => Size(*n).fmt(f),
+            Capacity::Packets(n) => f.write_str(&counted(*n, "packet")),
+            Capacity::Segments(n) => f.write_str(&counted(*n, "segment")),
+            Capacity::Bytes(n) => Size(*n).fmt(f),
         }
     }
 }
 
 from_text!(
-    Amount,
+    Capacity,
     "an amount",
     "10 packets",
     &[PACKETS, SEGMENTS, SIZE]
@@ -255,20 +255,20 @@ impl<'de> Deserialize<'de> for Probability {
 /// Number of members of a group. Default: 1; 0 switches the group off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Count(#[schemars(range(min = 0))] pub u32);
+pub struct GroupSize(#[schemars(range(min = 0))] pub u32);
 
-impl Count {
+impl GroupSize {
     /// Maximum number, because a larger one is more likely a mistake.
     const MAX: i64 = 100_000;
 }
 
-impl Default for Count {
+impl Default for GroupSize {
     fn default() -> Self {
-        Count(1)
+        GroupSize(1)
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for GroupSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = i64::deserialize(deserializer)?;
         if !(0..=Self::MAX).contains(&value) {
@@ -277,7 +277,7 @@ impl<'de> Deserialize<'de> for Count {
                 Self::MAX
             )));
         }
-        Ok(Count(value as u32))
+        Ok(GroupSize(value as u32))
     }
 }
 
@@ -286,7 +286,7 @@ impl<'de> Deserialize<'de> for Count {
 #[serde(transparent)]
 pub struct Window(
     /// Start and end of the window.
-    pub [Span; 2],
+    pub [TimeSpan; 2],
 );
 
 impl Window {
@@ -303,7 +303,7 @@ impl Window {
 
 impl<'de> Deserialize<'de> for Window {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let [begin, end] = <[Span; 2]>::deserialize(deserializer)?;
+        let [begin, end] = <[TimeSpan; 2]>::deserialize(deserializer)?;
         if begin >= end {
             return Err(de::Error::custom(format!(
                 "found [\"{begin}\", \"{end}\"]; a window must begin before it ends"

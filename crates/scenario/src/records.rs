@@ -72,7 +72,7 @@ pub struct SeriesSample {
 
 /// Samples of one probe of one flow or link in one run, in the order of time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct SeriesRecord {
     /// Id of the experiment.
     pub experiment: String,
     /// x values of the point.
@@ -139,13 +139,13 @@ pub trait SeriesSource: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`SeriesError`] if the store cannot be read.
-    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError>;
+    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<SeriesRecord>, SeriesError>;
 }
 
 /// A store of series in memory.
-impl SeriesSource for Vec<Series> {
-    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
-        let wanted = |s: &&Series| {
+impl SeriesSource for Vec<SeriesRecord> {
+    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<SeriesRecord>, SeriesError> {
+        let wanted = |s: &&SeriesRecord| {
             query.matches(&s.experiment, &s.entity, s.member, &s.probe, s.replication)
         };
         Ok(self.iter().filter(wanted).cloned().collect())
@@ -353,7 +353,7 @@ impl Results {
     ///
     /// # Errors
     /// [`SeriesError`] if a file cannot be read or is not a series file.
-    pub fn series(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+    pub fn series(&self, query: &SeriesQuery<'_>) -> Result<Vec<SeriesRecord>, SeriesError> {
         self.series.read(query)
     }
 }
@@ -367,7 +367,7 @@ mod tests {
     struct Nothing;
 
     impl SeriesSource for Nothing {
-        fn read(&self, _: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+        fn read(&self, _: &SeriesQuery<'_>) -> Result<Vec<SeriesRecord>, SeriesError> {
             Ok(Vec::new())
         }
     }
@@ -390,7 +390,7 @@ mod tests {
         let first = (2..40).map(of).chain((0..3).map(late)).collect();
         let spec =
             "anabranch = 1\nname = \"x\"\nnode = []\nflow = []\nworld = { duration = \"1 s\" }";
-        let root = crate::tree::Node::parse(spec).unwrap();
+        let root = crate::tree::SpecNode::parse(spec).unwrap();
         let results = Results {
             manifest: serde_json::from_str(
                 r#"{"version":"","commit":null,"name":"x","spec":"","overrides":[],"spec_hash":"","seed":1,"replications":[],"runs":2,"packet_hops":0}"#,

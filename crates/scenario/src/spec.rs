@@ -10,10 +10,10 @@ use crate::claim::Claim;
 use crate::constellation::{Class, Constellation, Ground};
 use crate::flow::Flow;
 use crate::measure::Metric;
-use crate::quantity::{Span, Window};
+use crate::quantity::{TimeSpan, Window};
 use crate::reference::ReferenceFiles;
 use crate::routes::Route;
-use crate::value::Value;
+use crate::value::SweepValue;
 use crate::wifi::{LinkMedium, Wifi};
 use crate::world::{Link, Node, World};
 use crate::{derived, output};
@@ -83,10 +83,10 @@ pub struct Spec {
     pub derived: Vec<derived::Derived>,
     /// Tables of results.
     #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
-    pub tables: Vec<output::Table>,
+    pub tables: Vec<output::TableOutput>,
     /// Figures of results.
     #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<output::Figure>,
+    pub figures: Vec<output::FigureOutput>,
     /// Conclusions of a paper, which are tested against the results.
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
@@ -196,7 +196,7 @@ pub struct Experiment {
     pub quick_replications: Option<u32>,
     /// Duration of runs, which replaces that of `[world]`.
     #[serde(default)]
-    pub duration: Option<Span>,
+    pub duration: Option<TimeSpan>,
     /// Values of parameters, which replace the values in `[parameters]`.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
@@ -261,7 +261,7 @@ impl Sweep {
     }
 
     /// All x values, in order.
-    pub fn xs(&self) -> Vec<Value> {
+    pub fn xs(&self) -> Vec<SweepValue> {
         let listed = self.points.iter().map(|point| point.x.clone());
         let values = self.values.iter().cloned();
         listed
@@ -275,7 +275,7 @@ impl Sweep {
 pub struct SweepPoint {
     /// x of the point: a number or a text.
     #[schemars(with = "serde_json::Value")]
-    pub x: Value,
+    pub x: SweepValue,
     /// Parameters that the point sets, by name.
     #[serde(flatten)]
     pub parameters: BTreeMap<String, serde_json::Value>,
@@ -306,13 +306,13 @@ pub struct Record {
     pub replications: Option<Recorded>,
     /// Width of the bins for probes of rates (`throughput`, `goodput`). Default: 1 s.
     #[serde(default)]
-    pub bin: Option<Span>,
+    pub bin: Option<TimeSpan>,
 }
 
 impl Record {
     /// Width of the bins.
-    pub fn bin_width(&self) -> Span {
-        self.bin.unwrap_or(Span(1_000_000_000))
+    pub fn bin_width(&self) -> TimeSpan {
+        self.bin.unwrap_or(TimeSpan(1_000_000_000))
     }
 
     /// Whether samples of the replication with this number are stored.

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use anabranch_settings::expression::{self, Fault, Ratio, Shown, Value};
+use anabranch_settings::expression::{self, DimensionedValue, ExpressionError, Ratio, Shown};
 
 use crate::diagnostic::Diagnostic;
 use crate::limits::{MAX_CHAIN, MAX_DEPTH, MAX_PUT_IN};
 use crate::profiles;
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 
 /// Name of the section with the parameters.
 const SECTION: &str = "parameters";
@@ -21,11 +21,17 @@ const SECTION: &str = "parameters";
 /// # Errors
 /// Names without a parameter, parameters that form a cycle, and expressions that cannot be
 /// computed.
-pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Diagnostic>> {
+pub fn substitute(
+    root: SpecNode,
+    used: &mut BTreeSet<String>,
+) -> Result<SpecNode, Vec<Diagnostic>> {
     let mut resolved = root;
     // The section of the parameters itself stays unchanged; values are substituted at each use.
     let parameters = resolved.get(SECTION).cloned();
-    let parameters = parameters.as_ref().map(Node::entries).unwrap_or_default();
+    let parameters = parameters
+        .as_ref()
+        .map(SpecNode::entries)
+        .unwrap_or_default();
     let mut walk = Walk {
         parameters,
         known: BTreeMap::new(),
@@ -54,12 +60,12 @@ pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<D
     }
 }
 
-fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
+fn experiments(node: &mut SpecNode, walk: &mut Walk<'_>) {
     let NodeValue::Array(items) = &mut node.value else {
         return;
     };
     for (index, item) in items.iter_mut().enumerate() {
-        let path = Node::item_path("experiment", index, item);
+        let path = SpecNode::item_path("experiment", index, item);
         let NodeValue::Table(entries) = &mut item.value else {
             continue;
         };
@@ -67,31 +73,33 @@ fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
             .iter_mut()
             .filter(|entry| !matches!(entry.key.as_str(), SECTION | "sweep"))
         {
-            walk.put_in(&mut entry.node, &Node::key_path(&path, &entry.key));
+            walk.put_in(&mut entry.node, &SpecNode::key_path(&path, &entry.key));
         }
     }
 }
 
 /// Substitutes parameters in claims, except in bounds, because the value of a bound depends on the
 /// point.
-fn claims(node: &mut Node, walk: &mut Walk<'_>) {
+fn claims(node: &mut SpecNode, walk: &mut Walk<'_>) {
     let NodeValue::Array(items) = &mut node.value else {
         return walk.put_in(node, "claim");
     };
     for (index, item) in items.iter_mut().enumerate() {
-        let path = Node::item_path("claim", index, item);
+        let path = SpecNode::item_path("claim", index, item);
         let NodeValue::Table(entries) = &mut item.value else {
             walk.put_in(item, &path);
             continue;
         };
         for entry in entries {
-            let path = Node::key_path(&path, &entry.key);
+            let path = SpecNode::key_path(&path, &entry.key);
             match &mut entry.node.value {
                 NodeValue::Table(sides) if entry.key == "reference" => {
                     for side in sides {
                         match side.node.text().filter(|_| side.key == "value") {
                             Some(text) => walk.compute_named(text),
-                            None => walk.put_in(&mut side.node, &Node::key_path(&path, &side.key)),
+                            None => {
+                                walk.put_in(&mut side.node, &SpecNode::key_path(&path, &side.key))
+                            }
                         }
                     }
                 }
@@ -106,7 +114,7 @@ enum Known {
     /// The parameter is being computed, so a reference to it is part of a cycle.
     Open,
     /// Value of the parameter, and its size.
-    Is(Node, Extent),
+    Is(SpecNode, Extent),
     /// The parameter is invalid, which was reported.
     Wrong,
 }
@@ -121,7 +129,7 @@ struct Extent {
 }
 
 impl Extent {
-    fn of(node: &Node) -> Self {
+    fn of(node: &SpecNode) -> Self {
         let own = 16 + node.text().map_or(0, str::len);
         let within = node.entries().iter().map(|entry| &entry.node);
         let within = within.chain(node.items()).map(Extent::of);
@@ -152,13 +160,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn put_in(&mut self, node: &mut Node, path: &str) {
+    fn put_in(&mut self, node: &mut SpecNode, path: &str) {
         self.depth += 1;
         self.put_in_value(node, path);
         self.depth -= 1;
     }
 
-    fn put_in_value(&mut self, node: &mut Node, path: &str) {
+    fn put_in_value(&mut self, node: &mut SpecNode, path: &str) {
         match &mut node.value {
             NodeValue::Text(text) if text.contains('$') => {
                 let text = text.clone();
@@ -166,20 +174,20 @@ impl Walk<'_> {
             }
             NodeValue::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    let path = Node::item_path(path, index, item);
+                    let path = SpecNode::item_path(path, index, item);
                     self.put_in(item, &path);
                 }
             }
             NodeValue::Table(entries) => {
                 for entry in entries {
-                    self.put_in(&mut entry.node, &Node::key_path(path, &entry.key));
+                    self.put_in(&mut entry.node, &SpecNode::key_path(path, &entry.key));
                 }
             }
             _ => {}
         }
     }
 
-    fn put_in_text(&mut self, node: &mut Node, text: &str, path: &str) {
+    fn put_in_text(&mut self, node: &mut SpecNode, text: &str, path: &str) {
         if let Some(name) = self.whole_name(text) {
             match self.parameter(name) {
                 Ok(Some(value)) => *node = value,
@@ -192,7 +200,9 @@ impl Walk<'_> {
             let whole = || 0..text.len();
             let shown = result.and_then(|value| {
                 let shown = value.show();
-                shown.map_err(|message| Fault::new(whole(), format!("found {text:?}: {message}")))
+                shown.map_err(|message| {
+                    ExpressionError::new(whole(), format!("found {text:?}: {message}"))
+                })
             });
             match shown {
                 Ok(Shown::Whole(number)) => node.value = NodeValue::Integer(number),
@@ -232,7 +242,7 @@ impl Walk<'_> {
     }
 
     /// Value of a parameter; `None` if the parameter is invalid, which was reported.
-    fn parameter(&mut self, name: &str) -> Result<Option<Node>, Missing> {
+    fn parameter(&mut self, name: &str) -> Result<Option<SpecNode>, Missing> {
         match self.known.get(name) {
             Some(&Known::Is(_, extent)) => {
                 self.within_bounds(name, extent)?;
@@ -266,7 +276,7 @@ impl Walk<'_> {
         let before = self.problems.len();
         let mut node = entry.node.clone();
         self.open += 1;
-        self.put_in(&mut node, &Node::key_path(SECTION, name));
+        self.put_in(&mut node, &SpecNode::key_path(SECTION, name));
         self.open -= 1;
         if self.problems.len() > before {
             self.known.insert(name.to_owned(), Known::Wrong);
@@ -296,19 +306,21 @@ impl Walk<'_> {
     }
 
     /// Value of a parameter that an expression mentions at a byte range.
-    fn value(&mut self, name: &str, at: Range<usize>) -> Result<Value, Fault> {
+    fn value(&mut self, name: &str, at: Range<usize>) -> Result<DimensionedValue, ExpressionError> {
         let node = match self.parameter(name) {
             Ok(Some(node)) => node,
-            Ok(None) => return Err(Fault::reported(at)),
+            Ok(None) => return Err(ExpressionError::reported(at)),
             Err(missing) => {
-                let mut fault = Fault::new(at, missing.message);
+                let mut fault = ExpressionError::new(at, missing.message);
                 (fault.found, fault.allowed) = missing.found.unwrap_or_default();
                 return Err(fault);
             }
         };
         let value = match &node.value {
-            NodeValue::Integer(number) => Some(Value::number(Ratio::whole((*number).into()))),
-            NodeValue::Float(number) => Value::real(*number),
+            NodeValue::Integer(number) => {
+                Some(DimensionedValue::number(Ratio::whole((*number).into())))
+            }
+            NodeValue::Float(number) => DimensionedValue::real(*number),
             NodeValue::Text(text) => expression::constant(text).ok(),
             _ => None,
         };
@@ -317,7 +329,7 @@ impl Walk<'_> {
                 "found \"${name}\", which is {}; an expression computes with numbers, times, rates and sizes",
                 node.describe()
             );
-            Fault::new(at, message)
+            ExpressionError::new(at, message)
         })
     }
 }
@@ -337,7 +349,7 @@ impl Missing {
         }
     }
 
-    fn at(self, node: &Node, path: &str) -> Diagnostic {
+    fn at(self, node: &SpecNode, path: &str) -> Diagnostic {
         let problem = Diagnostic::new(node.place.clone(), path, self.message);
         match self.found {
             Some((found, known)) => problem.allowed(&found, known.iter().map(String::as_str)),
@@ -347,7 +359,7 @@ impl Missing {
 }
 
 /// Converts the error of an expression to a diagnostic at its position in the text.
-fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Diagnostic {
+fn problem(fault: ExpressionError, node: &SpecNode, text: &str, path: &str) -> Diagnostic {
     let place = node.place.within(text, fault.at);
     let problem = Diagnostic::new(place, path, fault.message);
     match fault.allowed.is_empty() {
@@ -358,14 +370,14 @@ fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Diagnostic {
 
 /// Adds all parameters that a file mentions to `used`. Otherwise a parameter whose only use `--set`
 /// has replaced would be reported as unused, although the file is correct.
-pub fn mentioned(root: &Node, used: &mut BTreeSet<String>) {
-    let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
+pub fn mentioned(root: &SpecNode, used: &mut BTreeSet<String>) {
+    let parameters = root.get(SECTION).map(SpecNode::entries).unwrap_or_default();
     let names = parameters.iter().map(|entry| &entry.key);
     used.extend(names.filter(|name| mentions(root, name)).cloned());
 }
 
 /// Whether a text in the tree mentions the parameter `name`.
-pub fn mentions(node: &Node, name: &str) -> bool {
+pub fn mentions(node: &SpecNode, name: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let in_text = |text: &str| {
         let mut after = text.split('$').skip(1);
@@ -380,15 +392,15 @@ pub fn mentions(node: &Node, name: &str) -> bool {
 }
 
 /// Errors for all parameters that are not used.
-pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Diagnostic> {
-    let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
+pub fn unused(root: &SpecNode, used: &BTreeSet<String>) -> Vec<Diagnostic> {
+    let parameters = root.get(SECTION).map(SpecNode::entries).unwrap_or_default();
     let unused = parameters.iter().filter(|entry| !used.contains(&entry.key));
     let problem = |entry: &TableEntry| {
         let name = &entry.key;
         let message = format!(
             "the parameter `{name}` is used nowhere; refer to it as \"${name}\", or remove it"
         );
-        let path = Node::key_path(SECTION, name);
+        let path = SpecNode::key_path(SECTION, name);
         Diagnostic::new(entry.key_place.clone(), path, message)
     };
     unused.map(problem).collect()

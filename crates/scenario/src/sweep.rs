@@ -8,26 +8,26 @@
 use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_POINTS;
 use crate::source_span::SourceSpan;
-use crate::tree::{Node, NodeValue, OWN_NAMES, TableEntry};
+use crate::tree::{NodeValue, OWN_NAMES, SpecNode, TableEntry};
 
 /// Name of the section with the parameters.
 const PARAMETERS: &str = "parameters";
 
 /// An assignment of a value to a key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct Assignment {
     /// Name of a parameter, or path of a key.
     pub key: String,
     /// Source position of the key.
     pub key_place: SourceSpan,
     /// Value that is assigned.
-    pub node: Node,
+    pub node: SpecNode,
 }
 
-impl Setting {
+impl Assignment {
     /// Assignment that an entry of a table makes.
     pub fn of(entry: &TableEntry) -> Self {
-        Setting {
+        Assignment {
             key: entry.key.clone(),
             key_place: entry.key_place.clone(),
             node: entry.node.clone(),
@@ -41,10 +41,10 @@ impl Setting {
     pub fn parse(argument: &str, number: usize) -> Result<Self, Diagnostic> {
         let place = SourceSpan::Argument(number);
         match argument.split_once('=') {
-            Some((key, value)) => Ok(Setting {
+            Some((key, value)) => Ok(Assignment {
                 key: key.trim().to_owned(),
                 key_place: place,
-                node: Node::parse_argument(key.trim(), value.trim(), number)?,
+                node: SpecNode::parse_argument(key.trim(), value.trim(), number)?,
             }),
             None => Err(Diagnostic::new(
                 place,
@@ -58,7 +58,7 @@ impl Setting {
     ///
     /// # Errors
     /// The tree lacks the key, or the key is the name of an item.
-    pub fn apply(&self, root: &mut Node) -> Result<(), Diagnostic> {
+    pub fn apply(&self, root: &mut SpecNode) -> Result<(), Diagnostic> {
         if let Some(parameter) = root
             .get_mut(PARAMETERS)
             .and_then(|parameters| parameters.get_mut(&self.key))
@@ -67,7 +67,10 @@ impl Setting {
             return Ok(());
         }
         if !self.key.contains('.') && root.get(&self.key).is_none() {
-            let parameters = root.get(PARAMETERS).map(Node::entries).unwrap_or_default();
+            let parameters = root
+                .get(PARAMETERS)
+                .map(SpecNode::entries)
+                .unwrap_or_default();
             let known: Vec<&str> = parameters.iter().map(|entry| entry.key.as_str()).collect();
             let hint = match (path_to(root, &self.key), known.as_slice()) {
                 (Some(path), _) => format!("; a key goes by its path, here `{path}`"),
@@ -102,7 +105,7 @@ impl Setting {
 
     /// Rejects an assignment to the name of a list item, because other parts of the file refer to
     /// the item by its old name.
-    fn check_name(&self, root: &mut Node) -> Result<(), Diagnostic> {
+    fn check_name(&self, root: &mut SpecNode) -> Result<(), Diagnostic> {
         let (node, last, is_item) = self.parent(root)?;
         match node.own_name() {
             Some(name) if is_item && OWN_NAMES.contains(&last) => {
@@ -117,7 +120,7 @@ impl Setting {
 
     /// Sets the value of the last key of the path. The key may be missing in the tree, because
     /// decoding checks which keys are allowed.
-    pub(crate) fn put(&self, root: &mut Node) -> Result<(), Diagnostic> {
+    pub(crate) fn put(&self, root: &mut SpecNode) -> Result<(), Diagnostic> {
         let (node, last, _) = self.parent(root)?;
         match &mut node.value {
             NodeValue::Table(entries) => match entries.iter_mut().find(|entry| entry.key == last) {
@@ -141,7 +144,10 @@ impl Setting {
 
     /// Finds the table that contains the last key of the path. Returns the table, the key, and
     /// whether the table is an item of a list.
-    fn parent<'a>(&self, root: &'a mut Node) -> Result<(&'a mut Node, &str, bool), Diagnostic> {
+    fn parent<'a>(
+        &self,
+        root: &'a mut SpecNode,
+    ) -> Result<(&'a mut SpecNode, &str, bool), Diagnostic> {
         let mut segments: Vec<&str> = self.key.split('.').collect();
         let last = segments.pop().unwrap_or_default();
         let mut node = root;
@@ -168,9 +174,9 @@ impl Setting {
         Ok((node, last, is_item))
     }
 
-    fn unknown_step(&self, segment: &str, node: &Node) -> Diagnostic {
+    fn unknown_step(&self, segment: &str, node: &SpecNode) -> Diagnostic {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
-        let names = node.items().iter().filter_map(Node::own_name);
+        let names = node.items().iter().filter_map(SpecNode::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
         // The value is the name of a parameter, so its keys must be set in the parameter.
         let why = match node.text() {
@@ -197,7 +203,7 @@ impl Setting {
 
 /// Path of the first key with this name. Experiments are not searched, because they only refer to
 /// keys of other sections.
-fn path_to(node: &Node, key: &str) -> Option<String> {
+fn path_to(node: &SpecNode, key: &str) -> Option<String> {
     let entries = || {
         let entries = node.entries().iter();
         entries.filter(|entry| entry.key != "experiment")
@@ -229,9 +235,9 @@ fn is_parameter(text: &str) -> bool {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweptPoint {
     /// Names and values of x, with the values as written in the file.
-    pub point: Vec<(String, Node)>,
+    pub point: Vec<(String, SpecNode)>,
     /// The assignments of the point.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<Assignment>,
 }
 
 /// All points of an experiment: every combination of its sweeps, of which the last varies fastest.
@@ -249,12 +255,12 @@ impl Points {
     ///
     /// # Errors
     /// A sweep has no points, an x is repeated, or there are more than [`MAX_POINTS`] points.
-    pub fn of(experiment: &Node, path: &str) -> Result<Self, Vec<Diagnostic>> {
+    pub fn of(experiment: &SpecNode, path: &str) -> Result<Self, Vec<Diagnostic>> {
         let mut counts: Vec<usize> = Vec::new();
         let mut problems = Vec::new();
         let mut all = 1;
         for (index, sweep) in sweeps(experiment).iter().enumerate() {
-            let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
+            let path = SpecNode::item_path(&format!("{path}.sweep"), index, sweep);
             match Axis::of(sweep, &path).and_then(|axis| axis.distinct(&path)) {
                 Ok(points) if points > MAX_POINTS / all => {
                     let message = format!(
@@ -283,7 +289,7 @@ impl Points {
     }
 
     /// The point with this index, which must be below [`Self::count`].
-    pub fn get(&self, experiment: &Node, place: usize) -> SweptPoint {
+    pub fn get(&self, experiment: &SpecNode, place: usize) -> SweptPoint {
         let mut all = SweptPoint::default();
         let mut within = self.count();
         for (sweep, count) in sweeps(experiment).iter().zip(&self.counts) {
@@ -297,12 +303,12 @@ impl Points {
     }
 
     /// All points, in order.
-    pub fn iter<'a>(&'a self, experiment: &'a Node) -> impl Iterator<Item = SweptPoint> + 'a {
+    pub fn iter<'a>(&'a self, experiment: &'a SpecNode) -> impl Iterator<Item = SweptPoint> + 'a {
         (0..self.count()).map(|place| self.get(experiment, place))
     }
 
     /// Points of each sweep alone.
-    pub fn of_each(&self, experiment: &Node) -> Vec<Vec<SweptPoint>> {
+    pub fn of_each(&self, experiment: &SpecNode) -> Vec<Vec<SweptPoint>> {
         let axes = sweeps(experiment).iter().zip(&self.counts);
         let axes = axes.filter_map(|(sweep, count)| Some((Axis::of(sweep, "").ok()?, *count)));
         axes.map(|(axis, count)| {
@@ -317,12 +323,15 @@ impl Points {
     }
 }
 
-fn sweeps(experiment: &Node) -> &[Node] {
-    experiment.get("sweep").map(Node::items).unwrap_or_default()
+fn sweeps(experiment: &SpecNode) -> &[SpecNode] {
+    experiment
+        .get("sweep")
+        .map(SpecNode::items)
+        .unwrap_or_default()
 }
 
 /// An x value as text, for comparison. Equal values have equal texts, such as 0, 0.0 and -0.0.
-fn as_compared(x: &Node) -> String {
+fn as_compared(x: &SpecNode) -> String {
     match &x.value {
         NodeValue::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
             (*number as i64).to_string()
@@ -336,16 +345,16 @@ struct Axis<'a> {
     /// Name of the x values.
     name: &'a str,
     /// Parameter that takes each of the values; `None` if points are listed.
-    parameter: Option<&'a Node>,
+    parameter: Option<&'a SpecNode>,
     /// Points or values of the sweep; not empty.
-    items: &'a [Node],
+    items: &'a [SpecNode],
 }
 
 impl<'a> Axis<'a> {
-    fn of(sweep: &'a Node, path: &str) -> Result<Self, Diagnostic> {
-        let name = sweep.get("name").and_then(Node::text);
+    fn of(sweep: &'a SpecNode, path: &str) -> Result<Self, Diagnostic> {
+        let name = sweep.get("name").and_then(SpecNode::text);
         let wrong = |message: &str| Diagnostic::new(sweep.place.clone(), path, message);
-        let filled = |list: &'a Node, key: &str, one: &str| match list.items() {
+        let filled = |list: &'a SpecNode, key: &str, one: &str| match list.items() {
             [] => {
                 let message = format!("found an empty list; a sweep needs at least one {one}");
                 let path = format!("{path}.{key}");
@@ -394,7 +403,7 @@ impl Axis<'_> {
     }
 
     /// The x of an item.
-    fn x<'n>(&self, item: &'n Node) -> Option<&'n Node> {
+    fn x<'n>(&self, item: &'n SpecNode) -> Option<&'n SpecNode> {
         match self.parameter {
             Some(_) => Some(item),
             None => item.get("x"),
@@ -407,14 +416,14 @@ impl Axis<'_> {
         let x = self.x(item).cloned();
         point.point.extend(x.map(|x| (self.name.to_owned(), x)));
         match self.parameter {
-            Some(parameter) => point.settings.push(Setting {
+            Some(parameter) => point.settings.push(Assignment {
                 key: parameter.text().unwrap_or_default().to_owned(),
                 key_place: parameter.place.clone(),
                 node: item.clone(),
             }),
             None => {
                 let rest = item.entries().iter().filter(|entry| entry.key != "x");
-                point.settings.extend(rest.map(Setting::of));
+                point.settings.extend(rest.map(Assignment::of));
             }
         }
     }

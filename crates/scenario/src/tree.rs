@@ -8,7 +8,7 @@ use crate::source_span::SourceSpan;
 
 /// A value of a spec with its source position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct SpecNode {
     /// Source position of the value.
     pub place: SourceSpan,
     /// The value.
@@ -27,7 +27,7 @@ pub enum NodeValue {
     /// A boolean.
     Boolean(bool),
     /// An array.
-    Array(Vec<Node>),
+    Array(Vec<SpecNode>),
     /// A table, with its entries in the order of the file.
     Table(Vec<TableEntry>),
 }
@@ -40,18 +40,18 @@ pub struct TableEntry {
     /// Source position of the key.
     pub key_place: SourceSpan,
     /// Value of the key.
-    pub node: Node,
+    pub node: SpecNode,
 }
 
 /// Keys that may contain the name of a list item, in order of precedence.
 pub(crate) const OWN_NAMES: [&str; 2] = ["name", "id"];
 
-impl Node {
+impl SpecNode {
     /// Parses a TOML document.
     ///
     /// # Errors
     /// All syntax errors.
-    pub fn parse(text: &str) -> Result<Node, Vec<Diagnostic>> {
+    pub fn parse(text: &str) -> Result<SpecNode, Vec<Diagnostic>> {
         let (table, errors) = DeTable::parse_recoverable(text);
         // Only the first error is kept, because the others are usually consequences of it.
         let mut problems: Vec<Diagnostic> = errors
@@ -81,7 +81,7 @@ impl Node {
     ///
     /// # Errors
     /// A list or table that contains a value that is not allowed in a spec.
-    pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<Node, Diagnostic> {
+    pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<SpecNode, Diagnostic> {
         let place = SourceSpan::Argument(number);
         let mut problems = Vec::new();
         let value = DeValue::parse(text).ok();
@@ -91,7 +91,7 @@ impl Node {
         let mut node = match (node, problems.into_iter().next()) {
             (Some(_), Some(problem)) => return Err(Diagnostic { place, ..problem }),
             (Some(node), None) => node,
-            (None, _) => Node {
+            (None, _) => SpecNode {
                 place: place.clone(),
                 value: NodeValue::Text(text.to_owned()),
             },
@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// Value of a key, if this is a table that has the key.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&SpecNode> {
         self.entries()
             .iter()
             .find(|entry| entry.key == key)
@@ -122,7 +122,7 @@ impl Node {
     }
 
     /// Mutable form of [`Self::get`].
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut SpecNode> {
         match &mut self.value {
             NodeValue::Table(entries) => entries
                 .iter_mut()
@@ -141,7 +141,7 @@ impl Node {
     }
 
     /// Items of an array; empty for any other value.
-    pub fn items(&self) -> &[Node] {
+    pub fn items(&self) -> &[SpecNode] {
         match &self.value {
             NodeValue::Array(items) => items,
             _ => &[],
@@ -161,11 +161,11 @@ impl Node {
         OWN_NAMES
             .iter()
             .find_map(|key| self.get(key))
-            .and_then(Node::text)
+            .and_then(SpecNode::text)
     }
 
     /// Whether two trees have equal contents; source positions and the order of keys are ignored.
-    pub fn says_what(&self, other: &Node) -> bool {
+    pub fn says_what(&self, other: &SpecNode) -> bool {
         match (&self.value, &other.value) {
             (NodeValue::Array(one), NodeValue::Array(two)) => {
                 one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.says_what(b))
@@ -188,7 +188,7 @@ impl Node {
             NodeValue::Integer(number) => (*number).into(),
             NodeValue::Float(number) => (*number).into(),
             NodeValue::Boolean(truth) => (*truth).into(),
-            NodeValue::Array(items) => items.iter().map(Node::to_json).collect(),
+            NodeValue::Array(items) => items.iter().map(SpecNode::to_json).collect(),
             NodeValue::Table(entries) => {
                 let mut sorted: Vec<&TableEntry> = entries.iter().collect();
                 sorted.sort_by(|a, b| a.key.cmp(&b.key));
@@ -246,7 +246,7 @@ impl Node {
 
     /// Path of a list item: `link.satellite` if the item has the name `satellite`, otherwise with
     /// its index, as in `link[2]`.
-    pub fn item_path(path: &str, index: usize, item: &Node) -> String {
+    pub fn item_path(path: &str, index: usize, item: &SpecNode) -> String {
         match item.own_name() {
             Some(name) if !name.starts_with('$') => format!("{path}.{name}"),
             _ => format!("{path}[{index}]"),
@@ -268,11 +268,11 @@ fn table_node(
     table: &DeTable<'_>,
     path: &str,
     problems: &mut Vec<Diagnostic>,
-) -> Node {
+) -> SpecNode {
     let mut entries: Vec<TableEntry> = Vec::with_capacity(table.len());
     for (key, value) in table.iter() {
         let name = key.get_ref().to_string();
-        let path = Node::key_path(path, &name);
+        let path = SpecNode::key_path(path, &name);
         if let Some(node) = value_node(value, &path, problems) {
             entries.push(TableEntry {
                 key: name,
@@ -282,7 +282,7 @@ fn table_node(
         }
     }
     entries.sort_by(|a, b| a.key_place.cmp_position(&b.key_place));
-    Node {
+    SpecNode {
         place,
         value: NodeValue::Table(entries),
     }
@@ -292,7 +292,7 @@ fn value_node(
     value: &Spanned<DeValue<'_>>,
     path: &str,
     problems: &mut Vec<Diagnostic>,
-) -> Option<Node> {
+) -> Option<SpecNode> {
     let place = SourceSpan::File(value.span());
     let found = match value.get_ref() {
         DeValue::String(text) => NodeValue::Text(text.to_string()),
@@ -334,7 +334,7 @@ fn value_node(
         }
         DeValue::Table(table) => return Some(table_node(place, table, path, problems)),
     };
-    Some(Node {
+    Some(SpecNode {
         place,
         value: found,
     })

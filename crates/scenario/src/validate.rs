@@ -25,10 +25,10 @@ use crate::flow::Flow;
 use crate::kind_choice::KindFamily;
 use crate::kind_families::Workloads;
 use crate::measure::{CONSTELLATION_PROBES, LINK_PROBES};
-use crate::names::{Name, NodeName};
-use crate::quantity::Span;
+use crate::names::{MemberSelection, NodeName};
+use crate::quantity::TimeSpan;
 use crate::spec::{Experiment, Record, Spec};
-use crate::tree::Node;
+use crate::tree::SpecNode;
 use crate::vocabulary::Vocabulary;
 use anabranch_transport::Probe;
 use link::check_link;
@@ -41,7 +41,7 @@ pub const MAX_FLOWS: u64 = 10_000;
 
 /// Checks a decoded spec, and its names against a vocabulary. `root` is the tree from which it was
 /// decoded, for source positions.
-pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Diagnostic> {
+pub fn validate(spec: &Spec, root: &SpecNode, vocabulary: &dyn Vocabulary) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     let c = &mut checker;
     if spec.anabranch != 1 {
@@ -53,7 +53,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Di
             ),
         );
     }
-    if spec.world.duration == Span(0) {
+    if spec.world.duration == TimeSpan(0) {
         c.problem(
             "world.duration",
             "found a duration of 0; nothing would happen",
@@ -202,7 +202,7 @@ fn check_flow(
             "found both `stop` and `duration`; set only one of them",
         );
     }
-    if flow.duration == Some(Span(0)) {
+    if flow.duration == Some(TimeSpan(0)) {
         c.problem(
             &format!("{path}.duration"),
             "found a time of 0; nothing would be offered",
@@ -234,7 +234,7 @@ fn check_resume(c: &mut Checker<'_>, flow: &Flow, path: &str) {
             "found \"\"; expected the name of a store",
         );
     }
-    if flow.resume_lifetime == Some(Span(0)) {
+    if flow.resume_lifetime == Some(TimeSpan(0)) {
         c.problem(
             &format!("{path}.resume_lifetime"),
             "found a time of 0; nothing saved would be valid",
@@ -303,7 +303,7 @@ fn check_experiment(
             "found 0; expected 1 or more",
         );
     }
-    if experiment.duration == Some(Span(0)) {
+    if experiment.duration == Some(TimeSpan(0)) {
         c.problem(
             &format!("{path}.duration"),
             "found a duration of 0; nothing would happen",
@@ -379,7 +379,10 @@ fn check_told(
     record: &Record,
     path: &str,
 ) {
-    let group = record.flow.as_deref().map(|it| Name::parse(it).group);
+    let group = record
+        .flow
+        .as_deref()
+        .map(|it| MemberSelection::parse(it).group);
     let flow = spec.flows.iter().find(|it| group == Some(&*it.name));
     let Some(kind) = flow.and_then(|flow| vocabulary.transport(&flow.transport)) else {
         return;

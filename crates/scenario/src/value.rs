@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Value of an x or of a parameter, as written in the spec.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Value {
+pub enum SweepValue {
     /// A whole number.
     Integer(i64),
     /// A number with a fraction.
@@ -22,7 +22,7 @@ pub enum Value {
 
 // Implemented by hand, because the derived code tries one variant after the other and formats an
 // error for each mismatch. That takes half of the time for reading a record of a run.
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for SweepValue {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyValue)
     }
@@ -31,50 +31,50 @@ impl<'de> Deserialize<'de> for Value {
 struct AnyValue;
 
 impl Visitor<'_> for AnyValue {
-    type Value = Value;
+    type Value = SweepValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number, a truth value or text")
     }
 
-    fn visit_bool<E: de::Error>(self, truth: bool) -> Result<Value, E> {
-        Ok(Value::Boolean(truth))
+    fn visit_bool<E: de::Error>(self, truth: bool) -> Result<SweepValue, E> {
+        Ok(SweepValue::Boolean(truth))
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Integer(number))
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<SweepValue, E> {
+        Ok(SweepValue::Integer(number))
     }
 
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
-        let whole = i64::try_from(number).map(Value::Integer);
-        Ok(whole.unwrap_or(Value::Float(number as f64)))
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<SweepValue, E> {
+        let whole = i64::try_from(number).map(SweepValue::Integer);
+        Ok(whole.unwrap_or(SweepValue::Float(number as f64)))
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Float(number))
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<SweepValue, E> {
+        Ok(SweepValue::Float(number))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<SweepValue, E> {
+        Ok(SweepValue::Text(text.to_owned()))
     }
 
-    fn visit_string<E: de::Error>(self, text: String) -> Result<Value, E> {
-        Ok(Value::Text(text))
+    fn visit_string<E: de::Error>(self, text: String) -> Result<SweepValue, E> {
+        Ok(SweepValue::Text(text))
     }
 }
 
-impl Value {
+impl SweepValue {
     /// The value as a number, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
-            Value::Integer(number) => Some(*number as f64),
-            Value::Float(number) => Some(*number),
-            Value::Boolean(_) | Value::Text(_) => None,
+            SweepValue::Integer(number) => Some(*number as f64),
+            SweepValue::Float(number) => Some(*number),
+            SweepValue::Boolean(_) | SweepValue::Text(_) => None,
         }
     }
 
     /// Whether two values are the same x. Numbers are compared by value, so 1 equals 1.0.
-    pub fn is_same(&self, other: &Value) -> bool {
+    pub fn is_same(&self, other: &SweepValue) -> bool {
         match (self.as_f64(), other.as_f64()) {
             (Some(left), Some(right)) => left == right,
             _ => self == other,
@@ -82,20 +82,20 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SweepValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Integer(number) => number.fmt(f),
-            Value::Float(number) => number.fmt(f),
-            Value::Boolean(truth) => truth.fmt(f),
-            Value::Text(text) => f.write_str(text),
+            SweepValue::Integer(number) => number.fmt(f),
+            SweepValue::Float(number) => number.fmt(f),
+            SweepValue::Boolean(truth) => truth.fmt(f),
+            SweepValue::Text(text) => f.write_str(text),
         }
     }
 }
 
 /// x values of a point: one entry `(x_name, x)` for each sweep of the experiment. Empty for an
 /// experiment without sweeps.
-pub type Point = Vec<(String, Value)>;
+pub type Point = Vec<(String, SweepValue)>;
 
 #[cfg(test)]
 mod tests {
@@ -104,23 +104,23 @@ mod tests {
     #[test]
     fn values_are_read_as_they_are_written() {
         let text = r#"[1,-9223372036854775808,18446744073709551615,1.0,2.5e-7,true,"","4 Mbit/s"]"#;
-        let values: Vec<Value> = serde_json::from_str(text).expect("values");
+        let values: Vec<SweepValue> = serde_json::from_str(text).expect("values");
         let expected = [
-            Value::Integer(1),
-            Value::Integer(i64::MIN),
-            Value::Float(18_446_744_073_709_551_615.0),
-            Value::Float(1.0),
-            Value::Float(2.5e-7),
-            Value::Boolean(true),
-            Value::Text(String::new()),
-            Value::Text("4 Mbit/s".to_owned()),
+            SweepValue::Integer(1),
+            SweepValue::Integer(i64::MIN),
+            SweepValue::Float(18_446_744_073_709_551_615.0),
+            SweepValue::Float(1.0),
+            SweepValue::Float(2.5e-7),
+            SweepValue::Boolean(true),
+            SweepValue::Text(String::new()),
+            SweepValue::Text("4 Mbit/s".to_owned()),
         ];
         assert_eq!(values, expected);
         let written = serde_json::to_string(&values).expect("JSON");
-        let again: Vec<Value> = serde_json::from_str(&written).expect("values");
+        let again: Vec<SweepValue> = serde_json::from_str(&written).expect("values");
         assert_eq!(again, expected);
         for wrong in ["null", "[]", "{}"] {
-            let error = serde_json::from_str::<Value>(wrong).expect_err(wrong);
+            let error = serde_json::from_str::<SweepValue>(wrong).expect_err(wrong);
             let error = error.to_string();
             assert!(error.contains("a number, a truth value or text"), "{error}");
         }

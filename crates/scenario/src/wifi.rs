@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::constellation::{Class, Constellation};
-use crate::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
+use crate::quantity::{Capacity, Frequency, Length, Power, Rate, Size, TimeSpan};
 use crate::world::Link;
 
 /// An 802.11 cell. Each station has a wireless link to the access point, and all these links share
@@ -123,11 +123,11 @@ macro_rules! overrides {
 
 overrides! {
     /// Duration of a slot of the backoff.
-    slot: Span;
+    slot: TimeSpan;
     /// Gap before a response (SIFS).
-    sifs: Span;
+    sifs: TimeSpan;
     /// Time that a carrier must last before a station detects it.
-    cca_time: Span;
+    cca_time: TimeSpan;
     /// Minimum contention window, in slots.
     cw_min: u32;
     /// Maximum contention window, in slots.
@@ -142,7 +142,7 @@ overrides! {
     response_timeout: ResponseTimeoutRule;
     /// With `response_timeout = "whole-frame"`: time by which the timeout exceeds the duration of
     /// the response.
-    timeout_slack: Span;
+    timeout_slack: TimeSpan;
     /// Length of the PLCP preamble, bits.
     preamble_bits: u32;
     /// Length of the PLCP header, bits.
@@ -154,7 +154,7 @@ overrides! {
     /// Rate of RTS, CTS and ACK.
     basic_rate: Rate;
     /// The air time of a frame is rounded up to a multiple of this time.
-    air_time_unit: Span;
+    air_time_unit: TimeSpan;
     /// Bytes that a data frame adds to its packet.
     data_overhead: Size;
     /// Size of an RTS.
@@ -173,9 +173,9 @@ overrides! {
     longest_packet: Size;
     /// Limit of the interface queue of a station, including the packet in transmission: `"50
     /// packets"`.
-    queue: Amount;
+    queue: Capacity;
     /// Processing time of the layer above for each packet, at the sender and at the receiver.
-    link_layer_delay: Span;
+    link_layer_delay: TimeSpan;
     /// Bytes that the routing of a station adds to each packet that it originates, on all links of
     /// the path.
     routing_header: Size;

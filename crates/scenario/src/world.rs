@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::addresses::Addresses;
 use crate::constellation::MovingRouting;
 use crate::kind_families::{Loss, Propagation, Queue};
-use crate::quantity::{Count, Probability, Size, Span};
+use crate::quantity::{GroupSize, Probability, Size, TimeSpan};
 use crate::rates::RateOverTime;
 use crate::transport::Transport;
 
@@ -17,7 +17,7 @@ use crate::transport::Transport;
 #[serde(deny_unknown_fields)]
 pub struct World {
     /// Duration of a run, in simulated time.
-    pub duration: Span,
+    pub duration: TimeSpan,
     /// Compute and verify the checksums of SCTP and TCP. Off by default, because links do not
     /// damage packets; captures and links with `corrupt` enable it.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Node {
     pub name: String,
     /// Number of nodes. If it is more than one, they are members of a group; 0 removes the node.
     #[serde(default)]
-    pub count: Count,
+    pub count: GroupSize,
     /// Addresses of the node's interfaces, by the names of their links: `{ dsl = "192.0.2.1", lte =
     /// "198.51.100.7, 2001:db8::7" }`. Default: addresses of one network for each path of a flow
     /// with several paths, and otherwise of one network for each link.
@@ -119,16 +119,16 @@ pub struct Link {
     pub mtu: Option<Size>,
     /// Changes of the MTU in the order of time, each with its time: `[["20 s", "1300 B"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mtu_changes: Vec<(Span, Size)>,
+    pub mtu_changes: Vec<(TimeSpan, Size)>,
     /// Periods in which the link is down, which include their start and exclude their end: `[["10
     /// s", "12 s"]]`, or `{ forward = [...] }` for one direction. Packets that arrive at the link
     /// in such a period are dropped with the reason `link-down`, as are packets that are queued or
     /// in transmission at its start. Packets that are already in flight still arrive.
     #[serde(default)]
-    pub down: Directed<Vec<[Span; 2]>>,
+    pub down: Directed<Vec<[TimeSpan; 2]>>,
     /// Periods in which the link is up, in place of `down`. The link is down at all other times.
     #[serde(default)]
-    pub up: Directed<Vec<[Span; 2]>>,
+    pub up: Directed<Vec<[TimeSpan; 2]>>,
     /// Impairments in addition to loss, for tests.
     #[serde(default)]
     pub impairment: Directed<Impairment>,
@@ -138,7 +138,7 @@ impl Link {
     /// Outages of a direction, in order. Each is a half-open interval in nanoseconds; the last may
     /// be endless ([`u64::MAX`]).
     pub fn outages(&self, forward: bool) -> Vec<[u64; 2]> {
-        let nanos = |spans: &Vec<[Span; 2]>| -> Vec<[u64; 2]> {
+        let nanos = |spans: &Vec<[TimeSpan; 2]>| -> Vec<[u64; 2]> {
             spans.iter().map(|span| span.map(|end| end.0)).collect()
         };
         let Some(up) = self.up.side(forward) else {
@@ -239,7 +239,7 @@ pub struct Impairment {
     pub reorder: Probability,
     /// Maximum delay of a reordered packet.
     #[serde(default)]
-    pub reorder_delay: Option<Span>,
+    pub reorder_delay: Option<TimeSpan>,
 }
 
 impl<'de, T: Deserialize<'de> + Clone> Deserialize<'de> for Directed<T> {

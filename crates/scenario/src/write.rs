@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 
 /// Approximate maximum width of a value on one line, characters.
 const WIDTH: usize = 100;
@@ -17,7 +17,7 @@ pub(crate) struct Comments {
 }
 
 /// Writes a document as TOML.
-pub(crate) fn write(root: &Node, comments: &Comments) -> String {
+pub(crate) fn write(root: &SpecNode, comments: &Comments) -> String {
     let mut text = String::new();
     comment(&mut text, &comments.head);
     if !comments.head.is_empty() {
@@ -57,7 +57,7 @@ fn comment(text: &mut String, comment: &str) {
 }
 
 /// Whether an entry at the top level is written as a section.
-fn is_section(node: &Node) -> bool {
+fn is_section(node: &SpecNode) -> bool {
     match &node.value {
         NodeValue::Table(_) => true,
         NodeValue::Array(items) => is_tables(items),
@@ -65,12 +65,12 @@ fn is_section(node: &Node) -> bool {
     }
 }
 
-fn is_tables(items: &[Node]) -> bool {
-    let is_table = |item: &Node| matches!(item.value, NodeValue::Table(_));
+fn is_tables(items: &[SpecNode]) -> bool {
+    let is_table = |item: &SpecNode| matches!(item.value, NodeValue::Table(_));
     !items.is_empty() && items.iter().all(is_table)
 }
 
-fn section(text: &mut String, path: &str, table: &Node, is_array: bool) {
+fn section(text: &mut String, path: &str, table: &SpecNode, is_array: bool) {
     let _ = match is_array {
         true => writeln!(text, "[[{path}]]"),
         false => writeln!(text, "[{path}]"),
@@ -112,14 +112,14 @@ fn line(text: &mut String, entry: &TableEntry) {
     }
 }
 
-impl Node {
+impl SpecNode {
     /// The value as TOML on one line, as it may follow `key =`.
     pub fn to_toml(&self) -> String {
         inline(self)
     }
 }
 
-fn inline(node: &Node) -> String {
+fn inline(node: &SpecNode) -> String {
     match &node.value {
         NodeValue::Text(text) => quoted(text),
         NodeValue::Integer(number) => number.to_string(),

@@ -8,18 +8,22 @@ use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::limits::{MAX_CHAIN, MAX_DEPTH, MAX_PROBLEMS};
 use anabranch_scenario::spec::Spec;
 use anabranch_scenario::substitute::substitute;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 
 /// Substitutes the last parameter of a chain, in which `p0` is `first`, and each further parameter
 /// is made from the previous one by `next`.
-fn put_in(first: &str, levels: usize, next: impl Fn(&str) -> String) -> Result<Node, Diagnostic> {
+fn put_in(
+    first: &str,
+    levels: usize,
+    next: impl Fn(&str) -> String,
+) -> Result<SpecNode, Diagnostic> {
     let mut text = format!("[parameters]\np0 = {first}\n");
     for level in 1..=levels {
         let before = format!("$p{}", level - 1);
         writeln!(text, "p{level} = {}", next(&before)).expect("text");
     }
     writeln!(text, "[world]\nx = \"$p{levels}\"").expect("text");
-    let root = Node::parse(&text).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let root = SpecNode::parse(&text).unwrap_or_else(|problems| panic!("{problems:?}"));
     let resolved = substitute(root, &mut BTreeSet::new());
     resolved.map_err(|problems| problems.into_iter().next().expect("a problem"))
 }
@@ -68,7 +72,7 @@ fn parameters_do_not_add_up_to_a_tree_without_end() {
 
 /// All errors of a spec as they are printed.
 fn faults(text: &str) -> String {
-    let root = Node::parse(text).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let root = SpecNode::parse(text).unwrap_or_else(|problems| panic!("{problems:?}"));
     let problems = decode::<Spec>(&root, "").expect_err("wrong");
     SpecError::new("t.toml", text, &[], problems).to_string()
 }

@@ -5,20 +5,20 @@
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::decode::decode;
-use anabranch_scenario::document::{Document, Table};
-use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
+use anabranch_scenario::document::{Document, SpecTable};
+use anabranch_scenario::quantity::{Capacity, Probability, Rate, Size, TimeSpan};
 use anabranch_scenario::source_span::SourceSpan;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-fn span() -> impl Strategy<Value = Span> {
+fn span() -> impl Strategy<Value = TimeSpan> {
     prop_oneof![
         0..10_u64.pow(18),
         (0..1000_u64).prop_map(|ms| ms * 1_000_000)
     ]
-    .prop_map(Span)
+    .prop_map(TimeSpan)
 }
 
 fn size() -> impl Strategy<Value = Size> {
@@ -33,11 +33,11 @@ fn rate() -> impl Strategy<Value = Rate> {
     .prop_map(Rate)
 }
 
-fn amount() -> impl Strategy<Value = Amount> {
+fn amount() -> impl Strategy<Value = Capacity> {
     prop_oneof![
-        (1..10_000_u64).prop_map(Amount::Packets),
-        (1..10_000_u64).prop_map(Amount::Segments),
-        (1..10_u64.pow(15)).prop_map(Amount::Bytes),
+        (1..10_000_u64).prop_map(Capacity::Packets),
+        (1..10_000_u64).prop_map(Capacity::Segments),
+        (1..10_u64.pow(15)).prop_map(Capacity::Bytes),
     ]
 }
 
@@ -52,7 +52,7 @@ fn prose() -> impl Strategy<Value = String> {
 /// A value for both directions, for one of them, or for none.
 fn directed<T: Clone + std::fmt::Debug + serde::Serialize + 'static>(
     of: impl Strategy<Value = T> + Clone + 'static,
-) -> impl Strategy<Value = Option<Node>> {
+) -> impl Strategy<Value = Option<SpecNode>> {
     let node = |value| {
         Document::new("n")
             .with("value", value)
@@ -64,7 +64,7 @@ fn directed<T: Clone + std::fmt::Debug + serde::Serialize + 'static>(
         Just(None),
         of.clone().prop_map(node),
         (option::of(of.clone()), of).prop_map(move |(forward, backward)| {
-            let sides = Table::new().with("backward", backward);
+            let sides = SpecTable::new().with("backward", backward);
             let sides = forward
                 .into_iter()
                 .fold(sides, |it, side| it.with("forward", side));
@@ -77,38 +77,40 @@ fn directed<T: Clone + std::fmt::Debug + serde::Serialize + 'static>(
     ]
 }
 
-fn text(text: &str) -> Node {
-    Node {
+fn text(text: &str) -> SpecNode {
+    SpecNode {
         place: SourceSpan::Program,
         value: NodeValue::Text(text.to_owned()),
     }
 }
 
-fn loss() -> impl Strategy<Value = Table> + Clone {
+fn loss() -> impl Strategy<Value = SpecTable> + Clone {
     let place = prop_oneof![Just("before-queue"), Just("after-queue")];
     prop_oneof![
-        (probability(), place.clone()).prop_map(|(probability, place)| Table::new()
+        (probability(), place.clone()).prop_map(|(probability, place)| SpecTable::new()
             .with("model", "bernoulli")
             .with("probability", probability)
             .with("place", place)),
-        (probability(), probability(), probability()).prop_map(|(bad, good, lost)| Table::new()
-            .with("model", "gilbert-elliott")
-            .with("to_bad", bad)
-            .with("to_good", good)
-            .with("loss_good", lost)),
-        vec((span(), probability()), 1..4)
-            .prop_map(|steps| Table::new().with("model", "schedule").with("steps", steps)),
-        Just(Table::new().with("model", "none")),
+        (probability(), probability(), probability()).prop_map(|(bad, good, lost)| SpecTable::new(
+        )
+        .with("model", "gilbert-elliott")
+        .with("to_bad", bad)
+        .with("to_good", good)
+        .with("loss_good", lost)),
+        vec((span(), probability()), 1..4).prop_map(|steps| SpecTable::new()
+            .with("model", "schedule")
+            .with("steps", steps)),
+        Just(SpecTable::new().with("model", "none")),
     ]
     .boxed()
 }
 
-fn link() -> impl Strategy<Value = Table> {
+fn link() -> impl Strategy<Value = SpecTable> {
     let delay = prop_oneof![
-        span().prop_map(|delay| Table::new()
+        span().prop_map(|delay| SpecTable::new()
             .with("kind", "deterministic")
             .with("delay", delay)),
-        (span(), span()).prop_map(|(delay, jitter)| Table::new()
+        (span(), span()).prop_map(|(delay, jitter)| SpecTable::new()
             .with("kind", "jitter")
             .with("delay", delay)
             .with("jitter", jitter)),
@@ -122,7 +124,7 @@ fn link() -> impl Strategy<Value = Table> {
         directed(vec([span(), span()], 0..3).boxed()),
     );
     parts.prop_map(|(rate, delay, queue, loss, mtu, down)| {
-        let link = Table::new()
+        let link = SpecTable::new()
             .with("name", "wire")
             .with("between", ["a", "b[last]"])
             .with("rate", rate)
@@ -139,10 +141,12 @@ fn link() -> impl Strategy<Value = Table> {
     })
 }
 
-fn workload() -> impl Strategy<Value = Table> {
+fn workload() -> impl Strategy<Value = SpecTable> {
     prop_oneof![
-        size().prop_map(|message| Table::new().with("kind", "bulk").with("message", message)),
-        (rate(), size(), span()).prop_map(|(rate, message, on)| Table::new()
+        size().prop_map(|message| SpecTable::new()
+            .with("kind", "bulk")
+            .with("message", message)),
+        (rate(), size(), span()).prop_map(|(rate, message, on)| SpecTable::new()
             .with("kind", "on-off")
             .with("rate", rate)
             .with("message", message)
@@ -150,27 +154,30 @@ fn workload() -> impl Strategy<Value = Table> {
             .with("off", on)
             .with("exponential", true)),
         vec((span(), size()), 1..4).prop_map(|messages| {
-            let message = |(at, size): (Span, Size)| Table::new().with("at", at).with("size", size);
-            let messages: Vec<Table> = messages.into_iter().map(message).collect();
-            Table::new()
+            let message =
+                |(at, size): (TimeSpan, Size)| SpecTable::new().with("at", at).with("size", size);
+            let messages: Vec<SpecTable> = messages.into_iter().map(message).collect();
+            SpecTable::new()
                 .with("kind", "trace")
                 .with("messages", messages)
         }),
     ]
 }
 
-fn flow() -> impl Strategy<Value = Table> {
+fn flow() -> impl Strategy<Value = SpecTable> {
     let start = prop_oneof![
-        span().prop_map(|at| Table::new().with("start", at)),
+        span().prop_map(|at| SpecTable::new().with("start", at)),
         (0..1000_u64, 0..1000_u64).prop_map(|(from, more)| {
-            let uniform = [Span(from), Span(from + more)];
-            Table::new().with("start", Table::new().with("uniform", uniform))
+            let uniform = [TimeSpan(from), TimeSpan(from + more)];
+            SpecTable::new().with("start", SpecTable::new().with("uniform", uniform))
         }),
     ];
     (start, workload(), 1..9_u32, any::<i32>(), probability()).prop_map(
         |(flow, workload, count, streams, share)| {
-            let switches = Table::new().with("share", share).with("words", ["a", "b"]);
-            let transport = Table::new()
+            let switches = SpecTable::new()
+                .with("share", share)
+                .with("words", ["a", "b"]);
+            let transport = SpecTable::new()
                 .with("protocol", "sctp")
                 .with("streams", streams)
                 .with("switches", switches);
@@ -184,36 +191,40 @@ fn flow() -> impl Strategy<Value = Table> {
     )
 }
 
-fn experiment() -> impl Strategy<Value = Table> {
+fn experiment() -> impl Strategy<Value = SpecTable> {
     let value = prop_oneof![
-        any::<i64>().prop_map(|it| Table::new().with("x", it)),
-        (-1e12..1e12_f64).prop_map(|it| Table::new().with("x", it)),
-        prose().prop_map(|it| Table::new().with("x", it)),
+        any::<i64>().prop_map(|it| SpecTable::new().with("x", it)),
+        (-1e12..1e12_f64).prop_map(|it| SpecTable::new().with("x", it)),
+        prose().prop_map(|it| SpecTable::new().with("x", it)),
     ];
     let points = vec((value, amount()), 1..4);
     (prose(), points, option::of(span()), 1..100_u32).prop_map(|(title, points, window, n)| {
-        let points: Vec<Table> = points
+        let points: Vec<SpecTable> = points
             .into_iter()
             .map(|(point, it)| point.with("queue", it))
             .collect();
-        let sweep = Table::new().with("name", "size").with("points", points);
-        let measure = Table::new().with("metric", "goodput").with("flow", "one");
+        let sweep = SpecTable::new().with("name", "size").with("points", points);
+        let measure = SpecTable::new()
+            .with("metric", "goodput")
+            .with("flow", "one");
         let measure = window.into_iter().fold(measure, |measure, begin| {
-            measure.with("window", [begin, Span(begin.0 + 1)])
+            measure.with("window", [begin, TimeSpan(begin.0 + 1)])
         });
-        Table::new()
+        SpecTable::new()
             .with("id", "sizes")
             .with("title", title)
             .with("replications", n)
-            .with("parameters", Table::new().with("queue", "1 packet"))
+            .with("parameters", SpecTable::new().with("queue", "1 packet"))
             .with("sweep", [sweep])
             .with(
                 "measure",
-                [measure, Table::new().with("metric", "jain_fairness")],
+                [measure, SpecTable::new().with("metric", "jain_fairness")],
             )
             .with(
                 "record",
-                [Table::new().with("flow", "one").with("probes", ["cwnd"])],
+                [SpecTable::new()
+                    .with("flow", "one")
+                    .with("probes", ["cwnd"])],
             )
     })
 }
@@ -229,9 +240,9 @@ fn spec() -> impl Strategy<Value = Document> {
     parts.prop_map(|(title, duration, link, flows, experiments)| {
         let document = Document::new("made")
             .with("title", title)
-            .table("world", Table::new().with("duration", duration))
-            .push("node", Table::new().with("name", "a"))
-            .push("node", Table::new().with("name", "b").with("count", 2))
+            .table("world", SpecTable::new().with("duration", duration))
+            .push("node", SpecTable::new().with("name", "a"))
+            .push("node", SpecTable::new().with("name", "b").with("count", 2))
             .push("link", link)
             .with("flow", flows);
         experiments
@@ -240,7 +251,7 @@ fn spec() -> impl Strategy<Value = Document> {
     })
 }
 
-fn node() -> impl Strategy<Value = Node> {
+fn node() -> impl Strategy<Value = SpecNode> {
     let leaf = prop_oneof![
         prose().prop_map(NodeValue::Text),
         any::<i64>().prop_map(NodeValue::Integer),
@@ -250,7 +261,7 @@ fn node() -> impl Strategy<Value = Node> {
         any::<bool>().prop_map(NodeValue::Boolean),
     ];
     let place = || SourceSpan::Program;
-    let of = move |value| Node {
+    let of = move |value| SpecNode {
         place: place(),
         value,
     };
@@ -262,14 +273,14 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-fn table(inner: impl Strategy<Value = Node>) -> impl Strategy<Value = Node> {
+fn table(inner: impl Strategy<Value = SpecNode>) -> impl Strategy<Value = SpecNode> {
     proptest::collection::btree_map("[a-z .\"$-]{0,6}", inner, 0..6).prop_map(|entries| {
         let entry = |(key, node)| TableEntry {
             key,
             key_place: SourceSpan::Program,
             node,
         };
-        Node {
+        SpecNode {
             place: SourceSpan::Program,
             value: NodeValue::Table(entries.into_iter().map(entry).collect()),
         }

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use anabranch_sctp::dtls::preshared::Settings;
+use anabranch_sctp::dtls::preshared::PresharedSettings;
 use anabranch_sctp::{
     AssociationId, Config, Endpoint, KeyMethods, Security, SendOptions, TransmitOptions,
     UdpTransmit,
@@ -102,7 +102,7 @@ fn main() {
             it.send_buffer = 1 << 20;
             if protected {
                 it.security = Security::DtlsChunk;
-                it.key_methods = KeyMethods::preshared(Settings::new(b"a secret of both"));
+                it.key_methods = KeyMethods::preshared(PresharedSettings::new(b"a secret of both"));
             }
         })
     });

@@ -13,7 +13,7 @@ use anabranch_congestion::registry::{own_unused_window, own_window, paces_itself
 use anabranch_congestion::sctp_newreno;
 use anabranch_congestion::westwood_rate::RateParameters;
 use anabranch_congestion::{Algorithm, registry, settings_with_bbr};
-use anabranch_settings::{Kind, OFF, Value, profiled};
+use anabranch_settings::{Kind, OFF, SettingValue, profiled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;

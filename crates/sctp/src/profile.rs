@@ -10,7 +10,7 @@ pub use anabranch_congestion::binomial::Exponent;
 use anabranch_congestion::registry::{own_increase, own_slow_start_exit, own_window};
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
-pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
+pub use anabranch_settings::{Factor, Fraction, PositiveTime, Setting, SettingError, WindowSize};
 pub(crate) use subsets::{OfReceiver, OfSender};
 pub(crate) use values::Summed;
 pub use values::{
@@ -117,7 +117,7 @@ with_rsctp! {
     initial_window: InitialCwnd, "RFC 9260 §7.2.1";
     /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receiver
     /// window.
-    initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion in own_window;
+    initial_ssthresh: WindowSize, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Minimum ssthresh after a loss, in units of `window_unit`: 2 in RFC 2960, 4 in RFC 4960 and
     /// later.
     ssthresh_floor: u64, "RFC 9260 §7.2.3", not with congestion in own_window;
@@ -176,7 +176,7 @@ with_rsctp! {
     /// acknowledged (ns-2.35). `off`: never (RFC 2960 before its errata).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
     /// RTO before the first measurement. RFC 2960 and RFC 4960: 3 s. RFC 9260: 1 s.
-    rto_initial: Span => TIMEOUT, "RFC 9260 §16";
+    rto_initial: PositiveTime => TIMEOUT, "RFC 9260 §16";
     /// Measure the round-trip time once per round trip and path. Off: measure with each
     /// acknowledgment of a chunk that was sent only once.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
@@ -295,7 +295,7 @@ impl Profile {
             ambiguous_answer_clears_errors: false,
             answer_after_timeout_clears_errors: false,
             initial_window: InitialCwnd::Rfc9260,
-            initial_ssthresh: Amount::Bytes(1 << 30),
+            initial_ssthresh: WindowSize::Bytes(1 << 30),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
             abc_limit: 1,
@@ -313,7 +313,7 @@ impl Profile {
             unacknowledged_bounded: true,
             max_burst: 4,
             max_burst_applies: MaxBurst::EachSack,
-            rto_initial: Span(SECOND),
+            rto_initial: PositiveTime(SECOND),
             rtt_once_per_round_trip: true,
             loss_cancels_rtt: true,
             retransmission_cancels_rtt: true,
@@ -361,7 +361,7 @@ impl Profile {
             pba_when_underused: UnfilledCredit::Keep,
             window_unit: WindowUnit::Mtu,
             cwnd_counts: Counts::PaddedChunk,
-            rto_initial: Span(3 * SECOND),
+            rto_initial: PositiveTime(3 * SECOND),
             sack_when_gap_fills: false,
             ..Self::rfc9260()
         }
@@ -377,7 +377,7 @@ impl Profile {
             fast_recovery: FastRecovery::None,
             htna: Htna::Off,
             initial_window: InitialCwnd::Units(2),
-            initial_ssthresh: Amount::Bytes(65_536),
+            initial_ssthresh: WindowSize::Bytes(65_536),
             ssthresh_floor: 2,
             window_unit: WindowUnit::Pmdcs,
             max_burst_applies: MaxBurst::Off,
@@ -407,7 +407,7 @@ impl Profile {
             retransmission_path: RetransmissionPath::Alternate,
             ambiguous_answer_clears_errors: true,
             initial_window: InitialCwnd::Rfc4960,
-            initial_ssthresh: Amount::Bytes(65_536),
+            initial_ssthresh: WindowSize::Bytes(65_536),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
             abc_limit: 1,
@@ -425,7 +425,7 @@ impl Profile {
             unacknowledged_bounded: false,
             max_burst: 4,
             max_burst_applies: MaxBurst::AfterFastRetransmit,
-            rto_initial: Span(3 * SECOND),
+            rto_initial: PositiveTime(3 * SECOND),
             rtt_once_per_round_trip: true,
             loss_cancels_rtt: true,
             retransmission_cancels_rtt: false,

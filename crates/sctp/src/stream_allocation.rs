@@ -18,13 +18,13 @@ use anabranch_transport::{Nanos, Probe, Trace};
 
 pub use adaptive::Adaptive;
 pub use adaptive_step::AdaptiveStep;
-pub use fixed::{Fixed, Negotiated};
+pub use fixed::{FixedStreams, Negotiated};
 pub use loss_classifier::{LossClassifier, LossEvents, RoundTrip};
 pub use setting::VARIANTS;
 
 /// Detected loss, with the state of its path before cwnd is reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Loss {
+pub struct LossEvent {
     /// Time of the detection.
     pub now: Nanos,
     /// How the loss was detected: by missing reports or by T3-rtx.
@@ -59,7 +59,7 @@ pub trait StreamAllocation: std::fmt::Debug + Send {
     }
 
     /// Called for each detected loss.
-    fn on_loss(&mut self, loss: &Loss) {
+    fn on_loss(&mut self, loss: &LossEvent) {
         let _ = loss;
     }
 
@@ -117,7 +117,7 @@ impl AllocationKind {
     fn build(&self) -> Allocation {
         match *self {
             Self::Negotiated => Allocation::Negotiated(Negotiated::default()),
-            Self::Fixed(streams) => Allocation::Other(Box::new(Fixed::new(streams))),
+            Self::Fixed(streams) => Allocation::Other(Box::new(FixedStreams::new(streams))),
             Self::Adaptive { streams, judgement } => {
                 Allocation::Other(Box::new(Adaptive::new(streams, judgement)))
             }
@@ -223,7 +223,7 @@ impl StreamsInUse {
         self.allocation.loss_events()
     }
 
-    pub fn on_loss(&mut self, loss: &Loss, trace: &mut Trace) {
+    pub fn on_loss(&mut self, loss: &LossEvent, trace: &mut Trace) {
         self.allocation.on_loss(loss);
         self.settle();
         self.record(loss.now, trace);

@@ -16,7 +16,7 @@ mod weighted_fair;
 #[cfg(test)]
 mod tests;
 
-use anabranch_settings::{Datum, Kind, Value, spelled};
+use anabranch_settings::{Datum, Kind, SettingValue, spelled};
 
 /// Queue that a scheduler can select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub(crate) enum QueueId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamValues(pub Vec<u16>);
 
-impl Value for StreamValues {
+impl SettingValue for StreamValues {
     const KIND: Kind = Kind::List(&Kind::count(0, u16::MAX as u64));
 
     fn from_datum(datum: &Datum) -> Option<Self> {

@@ -59,7 +59,7 @@ use crate::path::{PathEntry, PathId, Paths};
 use crate::pr_sctp::{MessageRoute, PrSctpSender, SendOptions};
 use crate::profile::OfSender;
 use crate::stats::{SenderCounters, SenderStatistics};
-use crate::stream_allocation::{Loss, StreamsInUse};
+use crate::stream_allocation::{LossEvent, StreamsInUse};
 use crate::stream_scheduler::QueueId;
 use ack::PathAck;
 use burst::Burst;
@@ -396,7 +396,7 @@ impl Sender {
         if let Some(estimator) = &mut entry.estimator {
             estimator.advance(now);
         }
-        let loss = Loss {
+        let loss = LossEvent {
             now,
             cause,
             cwnd: entry.cc.cwnd(),

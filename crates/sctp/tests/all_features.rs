@@ -8,7 +8,7 @@
 mod ledger;
 mod wire;
 
-use anabranch_congestion::{Needs, Protocol, registry};
+use anabranch_congestion::{Protocol, Requirement, registry};
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{
     Association, AssociationId, AssociationState, Authentication, ChunkTypes, CloseReason, Config,
@@ -117,7 +117,7 @@ impl Mixture {
         config.profile.potentially_failed = self.has(Self::POTENTIALLY_FAILED);
         if self.has(Self::CONTROLS) {
             let mut controls = registry::all(Protocol::Sctp);
-            controls.retain(|it| it.needs == Needs::Nothing);
+            controls.retain(|it| it.needs == Requirement::Nothing);
             let which = (self.0 >> Self::CONTROL & 15) as usize;
             config.congestion = controls[which % controls.len()];
         }

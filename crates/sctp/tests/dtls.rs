@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_dtls::preshared::{Flights, Settings};
+use anabranch_dtls::preshared::{Flights, PresharedSettings};
 use anabranch_dtls::{InstallError, KeyId, KeyMaterial, Role, Suite};
 use anabranch_sctp::{
     AssociationId, AssociationState, CloseReason, Config, Endpoint, Event, KeyMethods, Security,
@@ -17,8 +17,8 @@ use common::*;
 pub const DTLS: &str = "type 65";
 const SECRET: &[u8] = b"the secret of A and Z";
 
-pub fn settings() -> Settings {
-    Settings::new(SECRET)
+pub fn settings() -> PresharedSettings {
+    PresharedSettings::new(SECRET)
 }
 
 /// Strict DTLS mode with key management by a pre-shared secret.
@@ -161,7 +161,7 @@ fn long_flights_are_fragmented() {
 
 #[test]
 fn another_secret_ends_the_association() {
-    let other = KeyMethods::preshared(Settings::new(b"some other secret"));
+    let other = KeyMethods::preshared(PresharedSettings::new(b"some other secret"));
     let mut world = World::with_configs(strict(), with_methods(other));
     let a = world.connect();
     world.run_for(SECOND);

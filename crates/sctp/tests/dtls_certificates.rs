@@ -5,7 +5,7 @@ use crate::dtls::{DTLS, exchange, protected, with_methods};
 
 use std::sync::{Arc, OnceLock};
 
-use anabranch_dtls::tls::{Credentials, METHOD, Settings, Tls, Trust};
+use anabranch_dtls::tls::{Credentials, METHOD, Tls, TlsSettings, Trust};
 use anabranch_sctp::{AssociationState, CloseReason, Event, KeyMethods, Violation};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use common::*;
@@ -47,7 +47,7 @@ fn method_by(issuer: &CertifiedIssuer<'static, KeyPair>, long: bool) -> KeyMetho
     let trusted = common_authority().pem();
     let trust = Trust::default().with_authorities(trusted.as_bytes());
     let trust = trust.expect("PEM").with_name(NAME);
-    let settings = Arc::new(Settings::new(credentials, trust, false).expect("they fit"));
+    let settings = Arc::new(TlsSettings::new(credentials, trust, false).expect("they fit"));
     KeyMethods::managed(METHOD, true, move |_| Box::new(Tls::new(settings.clone())))
 }
 

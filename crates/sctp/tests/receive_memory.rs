@@ -7,7 +7,7 @@ mod common;
 
 use std::net::IpAddr;
 
-use anabranch_dtls::{Action, KeyManagement, Start};
+use anabranch_dtls::{AgreementStart, KeyManagement, KeyManagementAction};
 use anabranch_sctp::{AssociationId, Config, Endpoint, KeyMethods, Security};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Path, Transport};
@@ -53,7 +53,7 @@ struct Siege {
 struct OneFlight(bool);
 
 impl KeyManagement for OneFlight {
-    fn start(&mut self, _: Start<'_>) {
+    fn start(&mut self, _: AgreementStart<'_>) {
         self.0 = true;
     }
 
@@ -63,8 +63,8 @@ impl KeyManagement for OneFlight {
 
     fn rekey(&mut self, _: u64) {}
 
-    fn poll(&mut self) -> Option<Action> {
-        std::mem::take(&mut self.0).then(|| Action::Send(vec![1]))
+    fn poll(&mut self) -> Option<KeyManagementAction> {
+        std::mem::take(&mut self.0).then(|| KeyManagementAction::Send(vec![1]))
     }
 
     fn poll_timeout(&self) -> Option<u64> {

@@ -3,7 +3,7 @@
 
 use crate::datum::Datum;
 use crate::effect::Effect;
-use crate::registry::{Parameters, Refusal};
+use crate::registry::{KindError, KindParameters};
 use crate::setting::{Kind, Setting};
 
 /// A value that is read from the parameters of a kind: the whole structure, or a field that is
@@ -13,7 +13,7 @@ pub trait FromParameters: Sized {
     ///
     /// # Errors
     /// A parameter is missing or out of its range, or parameters contradict each other.
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal>;
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError>;
 }
 
 /// A structure that [`kind!`](crate::kind) declares; each field is a parameter.
@@ -26,7 +26,7 @@ pub trait Declared: FromParameters {
     /// # Panics
     /// If a parameter has no default.
     fn defaults() -> Self {
-        let parameters = Parameters::new("", Self::PARAMETERS, &[]);
+        let parameters = KindParameters::new("", Self::PARAMETERS, &[]);
         match Self::read(&parameters) {
             Ok(defaults) => defaults,
             Err(refusal) => panic!("no default: {refusal}"),
@@ -38,10 +38,10 @@ pub trait Declared: FromParameters {
 /// compiler can check the closure.
 #[doc(hidden)]
 pub fn build_kind<P: FromParameters, C, T>(
-    parameters: &Parameters<'_>,
+    parameters: &KindParameters<'_>,
     context: C,
-    build: fn(P, C) -> Result<T, Refusal>,
-) -> Result<T, Refusal> {
+    build: fn(P, C) -> Result<T, KindError>,
+) -> Result<T, KindError> {
     build(P::read(parameters)?, context)
 }
 
@@ -51,7 +51,7 @@ pub fn read_table<T: Declared>(datum: &Datum) -> Option<T> {
     let Datum::Table(entries) = datum else {
         return None;
     };
-    T::read(&Parameters::new("", T::PARAMETERS, entries)).ok()
+    T::read(&KindParameters::new("", T::PARAMETERS, entries)).ok()
 }
 
 /// Effect of one parameter, according to the rule of its kind.
@@ -208,7 +208,7 @@ macro_rules! kind {
         }
 
         impl $crate::FromParameters for $owner {
-            fn read(parameters: &$crate::Parameters<'_>) -> Result<Self, $crate::Refusal> {
+            fn read(parameters: &$crate::KindParameters<'_>) -> Result<Self, $crate::KindError> {
                 let _ = parameters;
                 Ok(Self { $($field: $crate::kind!(@read parameters $field {$($shared)?}),)* })
             }
@@ -273,7 +273,7 @@ macro_rules! table {
             $($(#[doc = $doc])+ $field : $type $(= $fallback)?, $kind $(, $clause)?;)+
         });
 
-        impl $crate::Value for $owner {
+        impl $crate::SettingValue for $owner {
             const KIND: $crate::Kind = $crate::Kind::Table(<Self as $crate::Declared>::PARAMETERS);
 
             fn from_datum(datum: &$crate::Datum) -> Option<Self> {
@@ -282,7 +282,7 @@ macro_rules! table {
 
             fn to_datum(&self) -> $crate::Datum {
                 $crate::Datum::Table(vec![
-                    $((stringify!($field).to_owned(), $crate::Value::to_datum(&self.$field))),+
+                    $((stringify!($field).to_owned(), $crate::SettingValue::to_datum(&self.$field))),+
                 ])
             }
         }

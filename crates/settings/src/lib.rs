@@ -42,11 +42,13 @@ pub use manual::Section;
 pub use nested_kind::NestedKind;
 pub use partner_check::{check_partners, without_effect};
 pub use plural::counted;
-pub use registry::{KindEntry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
-pub use renamed::{Family, RENAMED, Renamed, hint, renamed};
+pub use registry::{KindEntry, KindError, KindParameters, Kinds, Prepared, Registry, names_of};
+pub use renamed::{NameCategory, RENAMED, Renamed, hint, renamed};
 pub use setting::{Choice, Fallback, Kind, OFF, Partner, Partners, Setting, Variant, Words};
 pub use suggest::nearest;
-pub use value::{Amount, Factor, Fraction, Limit, Named, Pause, Span, Value};
+pub use value::{
+    Factor, Fraction, Named, Pause, PositiveTime, RetryLimit, SettingValue, WindowSize,
+};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use crate::datum::Datum;
 use crate::error::SettingError;
 use crate::setting::Setting;
-use crate::value::Value;
+use crate::value::SettingValue;
 
 /// Finds the setting with this name in a list. This is faster than [`find`], because it does not
 /// search for the nearest name.
@@ -23,7 +23,7 @@ pub fn find(settings: &'static [Setting], name: &str) -> Result<&'static Setting
 ///
 /// # Errors
 /// The text is not of the setting's kind, or is out of its range.
-pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> {
+pub fn read<T: SettingValue>(setting: &Setting, text: &str) -> Result<T, SettingError> {
     take(setting, &setting.parse(text)?)
 }
 
@@ -31,7 +31,7 @@ pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> 
 ///
 /// # Errors
 /// The value is not of the setting's kind, or is out of its range.
-pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingError> {
+pub fn take<T: SettingValue>(setting: &Setting, datum: &Datum) -> Result<T, SettingError> {
     let kind = &setting.kind;
     kind.check(datum)
         .map_err(|invalid_value| setting.error(invalid_value))?;
@@ -55,11 +55,11 @@ pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<
 /// show each switch by its name.
 ///
 /// An entry consists of the reason as a doc comment, and `name: type, "clause";`. The type must
-/// implement [`Value`], and determines the switch's kind and range. A different range may follow
-/// the type: `rto_initial: Span => TIMEOUT, "...";`. If the switch has another name in specs, it
-/// follows the name of the field: `initial_cwnd as initial_window: ...`. At the end an entry may
-/// declare the settings that the switch `needs`, and those with which it has no effect, as in
-/// [`settings!`](crate::settings).
+/// implement [`SettingValue`], and determines the switch's kind and range. A different range may
+/// follow the type: `rto_initial: Span => TIMEOUT, "...";`. If the switch has another name in
+/// specs, it follows the name of the field: `initial_cwnd as initial_window: ...`. At the end an
+/// entry may declare the settings that the switch `needs`, and those with which it has no effect,
+/// as in [`settings!`](crate::settings).
 #[macro_export]
 macro_rules! switches {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal
@@ -97,11 +97,12 @@ macro_rules! switches {
     };
 }
 
-/// Implements [`Value`] for an enumeration without fields: each variant with its spelling in specs.
+/// Implements [`SettingValue`] for an enumeration without fields: each variant with its spelling in
+/// specs.
 #[macro_export]
 macro_rules! spelled {
     ($type:ty: $($variant:path = $text:literal),+ $(,)?) => {
-        impl $crate::Value for $type {
+        impl $crate::SettingValue for $type {
             const KIND: $crate::Kind = $crate::Kind::Choice(&[$($crate::Choice { name: $text, about: "" }),+]);
 
             fn from_datum(datum: &$crate::Datum) -> Option<Self> {
@@ -115,7 +116,7 @@ macro_rules! spelled {
             #[inline]
             fn plainly_fits(&self, kind: &$crate::Kind) -> bool {
                 // The kind of the type itself contains a word for each variant.
-                kind.has_words_of(&<Self as $crate::Value>::KIND)
+                kind.has_words_of(&<Self as $crate::SettingValue>::KIND)
                     || kind.has_word(match self { $($variant => $text),+ })
             }
         }
@@ -210,7 +211,7 @@ macro_rules! settings {
                     // Each field has a separate constant, so that the compiler knows the bounds of
                     // most comparisons.
                     const KIND: $crate::Kind = $kind;
-                    $crate::Value::plainly_fits(&self.$field, &KIND)
+                    $crate::SettingValue::plainly_fits(&self.$field, &KIND)
                 })+;
                 if all_fit {
                     return Ok(());
@@ -225,8 +226,8 @@ macro_rules! settings {
             fn check_each(&self) -> Result<(), $crate::SettingError> {
                 $({
                     const KIND: $crate::Kind = $kind;
-                    if !$crate::Value::plainly_fits(&self.$field, &KIND) {
-                        let datum = $crate::Value::to_datum(&self.$field);
+                    if !$crate::SettingValue::plainly_fits(&self.$field, &KIND) {
+                        let datum = $crate::SettingValue::to_datum(&self.$field);
                         let name = $crate::settings!(@key $field $(as $key)?);
                         $crate::check(Self::$list, name, &datum)?;
                     }
@@ -259,7 +260,7 @@ macro_rules! settings {
             /// Value of the setting `name`; `None` if there is no such setting.
             pub fn get(&self, name: &str) -> Option<$crate::Datum> {
                 $(if name == $crate::settings!(@key $field $(as $key)?) {
-                    return Some($crate::Value::to_datum(&self.$field));
+                    return Some($crate::SettingValue::to_datum(&self.$field));
                 })+
                 None
             }
@@ -302,7 +303,7 @@ macro_rules! settings {
             words: $crate::Words::Listed(&[$($(concat!($word)),+)?]),
         }
     };
-    (@kind $type:ty) => { <$type as $crate::Value>::KIND };
+    (@kind $type:ty) => { <$type as $crate::SettingValue>::KIND };
     (@kind $type:ty => $kind:expr) => { $kind };
     (@key $field:ident) => { stringify!($field) };
     (@key $field:ident as $key:ident) => { stringify!($key) };

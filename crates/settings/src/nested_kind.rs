@@ -3,7 +3,7 @@
 
 use crate::datum::Datum;
 use crate::setting::Kind;
-use crate::value::Value;
+use crate::value::SettingValue;
 
 /// A kind that was chosen as the value of a parameter, with its own parameters. A
 /// [`Registry`](crate::Registry) of such kinds builds it.
@@ -15,7 +15,7 @@ pub struct NestedKind {
     pub parameters: Vec<(String, Datum)>,
 }
 
-impl Value for NestedKind {
+impl SettingValue for NestedKind {
     /// Empty here, because each declaration lists its kinds by [`Kind::Variant`].
     const KIND: Kind = Kind::Variant(Vec::new);
 

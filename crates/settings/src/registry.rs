@@ -14,7 +14,7 @@ use crate::effect::Effect;
 use crate::error::SettingError;
 use crate::setting::{Fallback, Setting, Variant};
 use crate::suggest::nearest;
-use crate::value::Value;
+use crate::value::SettingValue;
 
 /// A kind of `T`, with its name, parameters and constructor. `C` is the context that the
 /// constructor needs in addition to its parameters.
@@ -22,10 +22,10 @@ pub struct KindEntry<T, C = ()> {
     /// Name of the kind, its description, and its parameters.
     pub variant: Variant,
     /// Constructor of the kind.
-    pub build: fn(&Parameters<'_>, C) -> Result<T, Refusal>,
+    pub build: fn(&KindParameters<'_>, C) -> Result<T, KindError>,
     /// Effects of the parameters for which the kind has a rule, in combination with the values of
     /// the others.
-    pub effects: fn(&Parameters<'_>, &C) -> Result<Vec<Effect>, Refusal>,
+    pub effects: fn(&KindParameters<'_>, &C) -> Result<Vec<Effect>, KindError>,
 }
 
 impl<T, C> std::fmt::Debug for KindEntry<T, C> {
@@ -36,7 +36,7 @@ impl<T, C> std::fmt::Debug for KindEntry<T, C> {
 
 /// Reason why a kind cannot be built.
 #[derive(Debug, Error)]
-pub enum Refusal {
+pub enum KindError {
     /// No kind has this name.
     #[error("there is no kind `{found}`; it is one of {known}{}", hint(nearest.as_deref()))]
     Unknown {
@@ -58,10 +58,10 @@ pub enum Refusal {
     Together(Box<dyn StdError + Send + Sync>),
 }
 
-impl Refusal {
+impl KindError {
     /// Creates the error that parameters contradict each other, with the given reason.
     pub fn together(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Refusal::Together(error.into())
+        KindError::Together(error.into())
     }
 }
 
@@ -71,13 +71,13 @@ fn hint(nearest: Option<&str>) -> String {
 
 /// Values from which a kind is built; each is checked against its declaration.
 #[derive(Debug)]
-pub struct Parameters<'a> {
+pub struct KindParameters<'a> {
     kind: &'static str,
     declared: &'static [Setting],
     given: &'a [(String, Datum)],
 }
 
-impl<'a> Parameters<'a> {
+impl<'a> KindParameters<'a> {
     /// Values `given` for a kind that declares these parameters.
     pub(crate) const fn new(
         kind: &'static str,
@@ -105,13 +105,13 @@ impl<'a> Parameters<'a> {
     ///
     /// # Errors
     /// A parameter is missing, or its value does not match its declaration.
-    pub fn all(&self) -> Result<Vec<(&'static str, Datum)>, Refusal> {
+    pub fn all(&self) -> Result<Vec<(&'static str, Datum)>, KindError> {
         let mut all = Vec::with_capacity(self.declared.len());
         for setting in self.declared {
             let datum = match (self.datum(setting.name), setting.fallback) {
                 (Some(datum), _) => datum.clone(),
                 (None, Fallback::Is(text)) => setting.parse(text)?,
-                (None, Fallback::Required) => return Err(Refusal::Missing(setting.name)),
+                (None, Fallback::Required) => return Err(KindError::Missing(setting.name)),
                 (None, Fallback::Owner | Fallback::Nothing) => continue,
             };
             let checked = setting.kind.check(&datum);
@@ -126,15 +126,15 @@ impl<'a> Parameters<'a> {
     ///
     /// # Errors
     /// The parameter is missing, or its value does not match its declaration.
-    pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
+    pub fn get<T: SettingValue>(&self, name: &str) -> Result<T, KindError> {
         let setting = crate::macros::find(self.declared, name)?;
         let datum = match (self.datum(name), setting.fallback) {
             (Some(datum), _) => datum.clone(),
             (None, Fallback::Is(text)) => setting.parse(text)?,
             (None, Fallback::Owner | Fallback::Nothing) => {
-                return T::from_parameter(None).ok_or(Refusal::Missing(setting.name));
+                return T::from_parameter(None).ok_or(KindError::Missing(setting.name));
             }
-            (None, Fallback::Required) => return Err(Refusal::Missing(setting.name)),
+            (None, Fallback::Required) => return Err(KindError::Missing(setting.name)),
         };
         let kind = &setting.kind;
         let checked = kind.check(&datum);
@@ -183,7 +183,7 @@ pub trait Kinds: Sync {
     ///
     /// # Errors
     /// The errors of [`Registry::build`].
-    fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), Refusal>;
+    fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), KindError>;
 }
 
 impl<T, C: Default> Kinds for Registry<T, C> {
@@ -191,7 +191,7 @@ impl<T, C: Default> Kinds for Registry<T, C> {
         Registry::variants(self)
     }
 
-    fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), Refusal> {
+    fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), KindError> {
         self.build(name, given, C::default()).map(drop)
     }
 }
@@ -227,13 +227,13 @@ impl<T, C> Registry<T, C> {
     /// Finds the kind with this name.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] if there is none.
-    pub fn find(&self, name: &str) -> Result<&'static KindEntry<T, C>, Refusal> {
+    /// [`KindError::Unknown`] if there is none.
+    pub fn find(&self, name: &str) -> Result<&'static KindEntry<T, C>, KindError> {
         let found = self.entries.iter().find(|entry| entry.variant.name == name);
         found.copied().ok_or_else(|| {
             let names = || self.entries.iter().map(|entry| entry.variant.name);
             let known: Vec<String> = names().map(|name| format!("`{name}`")).collect();
-            Refusal::Unknown {
+            KindError::Unknown {
                 found: name.to_owned(),
                 known: known.join(", "),
                 nearest: nearest(name, names()).map(str::to_owned),
@@ -246,7 +246,7 @@ impl<T, C> Registry<T, C> {
     /// # Errors
     /// The kind does not exist, a parameter is unknown, missing or out of its range, or parameters
     /// contradict each other.
-    pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, Refusal> {
+    pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, KindError> {
         self.prepare(name, given.to_vec())?.build(context)
     }
 
@@ -258,7 +258,7 @@ impl<T, C> Registry<T, C> {
         &self,
         name: &str,
         given: Vec<(String, Datum)>,
-    ) -> Result<Prepared<T, C>, Refusal> {
+    ) -> Result<Prepared<T, C>, KindError> {
         let entry = self.find(name)?;
         for (name, _) in &given {
             crate::macros::find(entry.variant.parameters, name)?;
@@ -287,7 +287,7 @@ impl<T, C> Prepared<T, C> {
     ///
     /// # Errors
     /// A parameter is missing or out of its range, or parameters contradict each other.
-    pub fn build(&self, context: C) -> Result<T, Refusal> {
+    pub fn build(&self, context: C) -> Result<T, KindError> {
         (self.entry.build)(&self.parameters(), context)
     }
 
@@ -297,7 +297,7 @@ impl<T, C> Prepared<T, C> {
     ///
     /// # Errors
     /// The errors of [`Self::build`].
-    pub fn effects(&self, context: &C) -> Result<Vec<Effect>, Refusal> {
+    pub fn effects(&self, context: &C) -> Result<Vec<Effect>, KindError> {
         let parameters = self.parameters();
         let mut effects = (self.entry.effects)(&parameters, context)?;
         let own = |key| crate::macros::look_up(parameters.declared, key).is_some();
@@ -305,11 +305,11 @@ impl<T, C> Prepared<T, C> {
         Ok(effects)
     }
 
-    fn parameters(&self) -> Parameters<'_> {
+    fn parameters(&self) -> KindParameters<'_> {
         let Variant {
             name, parameters, ..
         } = self.entry.variant;
-        Parameters::new(name, parameters, &self.given)
+        KindParameters::new(name, parameters, &self.given)
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// Namespace of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum NameCategory {
     /// A key in the described table of a spec.
     Key(&'static str),
     /// A metric of `[[measure]]`.
@@ -26,31 +26,31 @@ pub struct Renamed {
     /// Present name.
     pub new: &'static str,
     /// Namespace of both names.
-    pub family: Family,
+    pub family: NameCategory,
 }
 
 const fn key(table: &'static str, old: &'static str, new: &'static str) -> Renamed {
-    let family = Family::Key(table);
+    let family = NameCategory::Key(table);
     Renamed { old, new, family }
 }
 
 const fn metric(old: &'static str, new: &'static str) -> Renamed {
-    let family = Family::Metric;
+    let family = NameCategory::Metric;
     Renamed { old, new, family }
 }
 
 const fn probe(old: &'static str, new: &'static str) -> Renamed {
-    let family = Family::Probe;
+    let family = NameCategory::Probe;
     Renamed { old, new, family }
 }
 
 const fn reason(old: &'static str, new: &'static str) -> Renamed {
-    let family = Family::DropReason;
+    let family = NameCategory::DropReason;
     Renamed { old, new, family }
 }
 
 const fn flag(commands: &'static [&'static str], old: &'static str, new: &'static str) -> Renamed {
-    let family = Family::Flag(commands);
+    let family = NameCategory::Flag(commands);
     Renamed { old, new, family }
 }
 
@@ -138,7 +138,7 @@ pub const RENAMED: &[Renamed] = &[
     Renamed {
         old: "path",
         new: "satellite-path",
-        family: Family::Command,
+        family: NameCategory::Command,
     },
 ];
 

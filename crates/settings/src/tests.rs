@@ -15,11 +15,11 @@ switches! {
     /// the light has.
     colour: Colour, "RFC 0 §1";
     /// How long it lasts.
-    lasts: Span, "RFC 0 §2";
+    lasts: PositiveTime, "RFC 0 §2";
     /// How long it waits before.
     waits: Pause, "RFC 0 §3";
     /// How often it blinks.
-    blinks: Limit, "RFC 0 §4";
+    blinks: RetryLimit, "RFC 0 §4";
     /// Share of the night.
     share: Fraction, "RFC 0 §5";
 }
@@ -28,9 +28,9 @@ fn profile() -> Profile {
     Profile {
         name: "lamp",
         colour: Colour::Red,
-        lasts: Span(1_500_000_000),
+        lasts: PositiveTime(1_500_000_000),
         waits: Pause(0),
-        blinks: Limit(0),
+        blinks: RetryLimit(0),
         share: Fraction(0.25),
     }
 }
@@ -142,7 +142,10 @@ fn a_structure_of_settings_is_set_shown_and_checked_by_name() {
     let mut lamp = Lamp::default();
     assert_eq!(lamp.place, "door");
     assert_eq!(lamp.clone().with(|it| it.level = 3).level, 3);
-    assert_eq!(profile().with(|it| it.lasts = Span(1)).lasts, Span(1));
+    assert_eq!(
+        profile().with(|it| it.lasts = PositiveTime(1)).lasts,
+        PositiveTime(1)
+    );
     let shown: Vec<_> = Lamp::SETTINGS
         .iter()
         .map(|setting| (setting.name, lamp.show(setting.name).expect("it has it")))
@@ -183,18 +186,18 @@ fn a_structure_of_settings_is_set_shown_and_checked_by_name() {
 #[test]
 fn amounts_are_counted_in_segments_or_bytes() {
     for (text, expected) in [
-        ("10 segments", Amount::Segments(10)),
-        ("1 packet", Amount::Segments(1)),
-        ("64 KiB", Amount::Bytes(65_536)),
+        ("10 segments", WindowSize::Segments(10)),
+        ("1 packet", WindowSize::Segments(1)),
+        ("64 KiB", WindowSize::Bytes(65_536)),
     ] {
-        let datum = Amount::KIND.parse(text).expect(text);
-        assert_eq!(Amount::from_datum(&datum), Some(expected));
+        let datum = WindowSize::KIND.parse(text).expect(text);
+        assert_eq!(WindowSize::from_datum(&datum), Some(expected));
     }
     for wrong in ["10", "0 segments", "1.5 segments", "-1 B", "10 bits"] {
-        assert!(Amount::KIND.parse(wrong).is_err(), "{wrong}");
+        assert!(WindowSize::KIND.parse(wrong).is_err(), "{wrong}");
     }
-    assert_eq!(Amount::Bytes(4_380).segments(1_448), 3);
-    assert_eq!(Amount::Segments(3).bytes(1_448), 4_344);
+    assert_eq!(WindowSize::Bytes(4_380).segments(1_448), 3);
+    assert_eq!(WindowSize::Segments(3).bytes(1_448), 4_344);
 }
 
 #[cfg(feature = "json")]

@@ -6,7 +6,7 @@ use crate::datum::Datum;
 use crate::setting::{Choice, Kind, OFF};
 
 /// A Rust type for the value of a setting.
-pub trait Value: Sized {
+pub trait SettingValue: Sized {
     /// Kind of the value, if the declaration does not specify one.
     const KIND: Kind;
 
@@ -33,7 +33,7 @@ pub trait Value: Sized {
 /// Maximum of a duration, nanoseconds: a million seconds.
 const MAX_TIME: Nanos = 1_000_000 * 1_000_000_000;
 
-impl Value for bool {
+impl SettingValue for bool {
     const KIND: Kind = Kind::Flag;
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -50,10 +50,10 @@ impl Value for bool {
     }
 }
 
-/// Implements [`Value`] for an integer type.
+/// Implements [`SettingValue`] for an integer type.
 macro_rules! whole {
     ($($name:ty: $least:literal to $most:expr;)+) => {$(
-        impl Value for $name {
+        impl SettingValue for $name {
             const KIND: Kind = Kind::Count { least: $least, most: $most };
 
             fn from_datum(datum: &Datum) -> Option<Self> {
@@ -79,7 +79,7 @@ whole! {
     usize: 1 to 1 << 40;
 }
 
-impl Value for f64 {
+impl SettingValue for f64 {
     const KIND: Kind = Kind::Number {
         least: 0.0,
         most: f64::INFINITY,
@@ -101,7 +101,7 @@ impl Value for f64 {
     }
 }
 
-impl<T: Value> Value for Option<T> {
+impl<T: SettingValue> SettingValue for Option<T> {
     const KIND: Kind = Kind::Either(OFF, &T::KIND);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -138,7 +138,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-impl Value for String {
+impl SettingValue for String {
     const KIND: Kind = Kind::Text("any text");
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -150,8 +150,8 @@ impl Value for String {
     }
 }
 
-/// Implements [`Value`] for a probe of a flow, which is written as its name.
-impl Value for Probe {
+/// Implements [`SettingValue`] for a probe of a flow, which is written as its name.
+impl SettingValue for Probe {
     const KIND: Kind =
         Kind::Registered(|| Probe::ALL.iter().map(|it| Choice::new(it.name())).collect());
 
@@ -165,7 +165,7 @@ impl Value for Probe {
 }
 
 /// A list of two values, such as `["10 s", 0.05]`.
-impl<A: Value, B: Value> Value for (A, B) {
+impl<A: SettingValue, B: SettingValue> SettingValue for (A, B) {
     const KIND: Kind = Kind::Tuple(&[A::KIND, B::KIND]);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -180,7 +180,7 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
-impl<T: Value> Value for Vec<T> {
+impl<T: SettingValue> SettingValue for Vec<T> {
     const KIND: Kind = Kind::List(&T::KIND);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -207,7 +207,7 @@ pub struct Named<T>(
     pub Vec<(String, T)>,
 );
 
-impl<T: Value> Value for Named<T> {
+impl<T: SettingValue> SettingValue for Named<T> {
     const KIND: Kind = Kind::Named(&T::KIND);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -229,10 +229,10 @@ impl<T: Value> Value for Named<T> {
     }
 }
 
-/// Implements [`Value`] for a structure that contains one number.
+/// Implements [`SettingValue`] for a structure that contains one number.
 macro_rules! wrapper {
     ($name:ident, $get:ident, $put:ident, $fits:ident, $kind:expr) => {
-        impl Value for $name {
+        impl SettingValue for $name {
             const KIND: Kind = $kind;
 
             fn from_datum(datum: &Datum) -> Option<Self> {
@@ -253,12 +253,12 @@ macro_rules! wrapper {
 
 /// Maximum number of occurrences; 0 means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit(
+pub struct RetryLimit(
     /// The number.
     pub u32,
 );
 wrapper!(
-    Limit,
+    RetryLimit,
     whole,
     Whole,
     has_whole,
@@ -270,12 +270,12 @@ wrapper!(
 
 /// A duration above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(
+pub struct PositiveTime(
     /// Duration, nanoseconds.
     pub Nanos,
 );
 wrapper!(
-    Span,
+    PositiveTime,
     whole,
     Whole,
     has_whole,
@@ -342,32 +342,32 @@ wrapper!(
 
 /// Size of a window, in bytes or in full segments (chunks) of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum WindowSize {
     /// Number of bytes.
     Bytes(u64),
     /// Number of full segments.
     Segments(u64),
 }
 
-impl Amount {
+impl WindowSize {
     /// The size in bytes, for segments of `segment` bytes.
     pub const fn bytes(self, segment: u64) -> u64 {
         match self {
-            Amount::Bytes(bytes) => bytes,
-            Amount::Segments(count) => count.saturating_mul(segment),
+            WindowSize::Bytes(bytes) => bytes,
+            WindowSize::Segments(count) => count.saturating_mul(segment),
         }
     }
 
     /// The size in whole segments of `segment` bytes, rounded down.
     pub const fn segments(self, segment: u64) -> u64 {
         match self {
-            Amount::Bytes(bytes) => bytes / segment,
-            Amount::Segments(count) => count,
+            WindowSize::Bytes(bytes) => bytes / segment,
+            WindowSize::Segments(count) => count,
         }
     }
 }
 
-impl Value for Amount {
+impl SettingValue for WindowSize {
     const KIND: Kind = Kind::Amount {
         segments: [1, 1_000_000],
         bytes: [1, 1 << 40],
@@ -376,24 +376,24 @@ impl Value for Amount {
 
     fn from_datum(datum: &Datum) -> Option<Self> {
         match datum {
-            Datum::Whole(bytes) => Some(Amount::Bytes(*bytes)),
-            Datum::Segments(count) => Some(Amount::Segments(*count)),
+            Datum::Whole(bytes) => Some(WindowSize::Bytes(*bytes)),
+            Datum::Segments(count) => Some(WindowSize::Segments(*count)),
             _ => None,
         }
     }
 
     fn to_datum(&self) -> Datum {
         match self {
-            Amount::Bytes(bytes) => Datum::Whole(*bytes),
-            Amount::Segments(count) => Datum::Segments(*count),
+            WindowSize::Bytes(bytes) => Datum::Whole(*bytes),
+            WindowSize::Segments(count) => Datum::Segments(*count),
         }
     }
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
         match *self {
-            Amount::Bytes(number) => kind.has_bytes(number),
-            Amount::Segments(number) => kind.has_segments(number),
+            WindowSize::Bytes(number) => kind.has_bytes(number),
+            WindowSize::Segments(number) => kind.has_segments(number),
         }
     }
 }

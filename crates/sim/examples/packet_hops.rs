@@ -8,10 +8,10 @@
 //! ```
 
 use anabranch_sim::loss::Bernoulli;
-use anabranch_sim::wifi::{Parameters, Position};
+use anabranch_sim::wifi::{AntennaPosition, WifiParameters};
 use anabranch_sim::{
-    Agent, Attachment, DirectionConfig, DropTail, Family, Limit, LinkConfig, MediumConfig, NodeId,
-    PlacedLoss, Seed, Topology, World,
+    AddressFamily, Agent, Attachment, DirectionConfig, DropTail, LinkConfig, MediumConfig, NodeId,
+    PlacedLoss, QueueLimit, Seed, Topology, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
@@ -96,13 +96,13 @@ fn world(packets: u64, payload: usize, air: bool) -> Result<World, Box<dyn std::
     if air {
         cell(&mut topology, router, destination)?;
     } else {
-        let queue = DropTail::new(Limit::Packets(50))?;
+        let queue = DropTail::new(QueueLimit::Packets(50))?;
         let satellite = DirectionConfig::new(10_000_000, 250_000_000)
             .with_queue(queue)
             .with_loss(PlacedLoss::before_queue(Bernoulli::new(0.015)?));
         wire(&mut topology, "satellite", [router, destination], satellite)?;
     }
-    let address = |node| topology.addresses(node, Family::V4).next();
+    let address = |node| topology.addresses(node, AddressFamily::V4).next();
     let (local, remote) = (address(source), address(destination));
     let path = Path::new(local.ok_or("no address")?, remote.ok_or("no address")?);
     // The sender's rate is slightly below that of the satellite link, and far below that of the
@@ -147,12 +147,12 @@ fn cell(
     access_point: NodeId,
     station: NodeId,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let parameters = Parameters::rafiq2007();
+    let parameters = WifiParameters::rafiq2007();
     let name = "air".into();
     let medium = topology.add_medium(MediumConfig { name, parameters })?;
     let bystander = topology.add_node("bystander")?;
     for (node, x) in [(access_point, 0.0), (station, 80.0), (bystander, 190.0)] {
-        topology.add_station(medium, node, Position::new(x, 0.0))?;
+        topology.add_station(medium, node, AntennaPosition::new(x, 0.0))?;
     }
     topology.add_wireless_link("near", [access_point, station], medium)?;
     topology.add_wireless_link("far", [access_point, bystander], medium)?;

@@ -7,22 +7,22 @@
 #[path = "../tests/wifi_support/mod.rs"]
 mod models;
 
-use anabranch_sim::wifi::Parameters;
+use anabranch_sim::wifi::WifiParameters;
 use models::{CIRCLE, UDP_IP, bianchi, largest_rate, saturate};
 
 const SECONDS: u64 = 60;
 const PACKET: u32 = 1500;
 
 fn main() {
-    let standard = Parameters::ieee80211b();
-    let announced = Parameters {
+    let standard = WifiParameters::ieee80211b();
+    let announced = WifiParameters {
         rts_threshold: 0,
         ..standard
     };
     let sets = [
         ("802.11b", standard),
         ("802.11b, RTS/CTS", announced),
-        ("rafiq2007", Parameters::rafiq2007()),
+        ("rafiq2007", WifiParameters::rafiq2007()),
     ];
 
     println!("One station's largest UDP rate, Mb/s");
@@ -121,11 +121,11 @@ fn row(name: &str, count: u32, model: f64, measured: f64) {
 
 /// Measures the time for simulating a packet.
 #[allow(clippy::disallowed_methods)] // a benchmark reads a clock; the simulation does not
-fn cost(standard: Parameters) {
+fn cost(standard: WifiParameters) {
     println!("\nCost");
     for (name, parameters) in [
         ("802.11b", standard),
-        ("rafiq2007", Parameters::rafiq2007()),
+        ("rafiq2007", WifiParameters::rafiq2007()),
     ] {
         for n in [1, 2, 5, 10] {
             let start = std::time::Instant::now();

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_settings::Refusal;
+use anabranch_settings::KindError;
 use anabranch_transport::Nanos;
 
 use crate::wifi::ParameterError;
@@ -125,9 +125,9 @@ pub enum BuildError {
 }
 
 /// The parameters contradict each other.
-impl From<BuildError> for Refusal {
+impl From<BuildError> for KindError {
     fn from(error: BuildError) -> Self {
-        Refusal::together(error)
+        KindError::together(error)
     }
 }
 

@@ -40,29 +40,29 @@ impl MediumId {
 
 /// One of the two directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
+pub enum LinkDirection {
     /// From the first of the link's nodes to the second.
     Forward,
     /// From the second to the first.
     Backward,
 }
 
-impl Direction {
+impl LinkDirection {
     /// Both directions.
-    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
+    pub const BOTH: [LinkDirection; 2] = [LinkDirection::Forward, LinkDirection::Backward];
 
     /// `forward` or `backward`, as in specs and in the names of random streams.
     pub const fn name(self) -> &'static str {
         match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
+            LinkDirection::Forward => "forward",
+            LinkDirection::Backward => "backward",
         }
     }
 }
 
 /// An address family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Family {
+pub enum AddressFamily {
     /// IPv4: a header of 20 bytes.
     #[default]
     V4,

@@ -4,7 +4,7 @@ use crate::packet::DropCounts;
 
 /// Numbers of packets in a world, over all links and nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct PacketCounts {
     /// Packets that agents sent.
     pub sent: u64,
     /// Duplicates that links created.
@@ -20,9 +20,9 @@ pub struct Ledger {
 /// Error: packet counts that do not add up, which is a defect of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packets were lost or made without account: {0:?}")]
-pub struct Imbalance(pub Ledger);
+pub struct Imbalance(pub PacketCounts);
 
-impl Progress {
+impl WorkCounts {
     /// Adds the work of another part of a divided world.
     pub fn add(&mut self, part: Self) {
         self.events += part.events;
@@ -31,7 +31,7 @@ impl Progress {
     }
 }
 
-impl Ledger {
+impl PacketCounts {
     /// Adds the packets of another part of a divided world.
     pub fn add(&mut self, part: &Self) {
         self.sent += part.sent;
@@ -58,7 +58,7 @@ impl Ledger {
 
 /// Work that a world has done: events, hops, and packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct WorkCounts {
     /// Events handled: arrivals at the end of a link, and wake-ups of agents.
     pub events: u64,
     /// Those events that are arrivals at the end of a link: each packet counts once per link.

@@ -60,21 +60,22 @@ pub mod workload;
 mod world;
 
 pub use agent::{Agent, AgentId, Attachment, Binding};
-pub use capture::{Frame, PacketFile, Way};
+pub use capture::{CapturedPacket, PacketFile, Way};
 pub use crossing::Crossing;
 pub use error::{BuildError, RunError};
 pub use external::{EgressDatagram, RejectedDatagram};
-pub use ids::{Direction, Family, LinkId, MediumId, NodeId};
-pub use ledger::{Imbalance, Ledger, Progress};
+pub use ids::{AddressFamily, LinkDirection, LinkId, MediumId, NodeId};
+pub use ledger::{Imbalance, PacketCounts, WorkCounts};
 pub use link::{
-    Count, DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss, Reordering,
+    DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss, Reordering,
+    TrafficCount,
 };
 pub use loss::{Loss, LossPosition};
 pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
 pub use packet_tap::PacketTap;
 pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use propagation::Propagation;
-pub use queue::{Assignments, CoDel, CoDelConfig, DropTail, Limit, QueueDiscipline};
+pub use queue::{Assignments, CoDel, CoDelConfig, DropTail, QueueDiscipline, QueueLimit};
 pub use reachability::{PathFinder, Reachability};
 pub use rng::{Probability, Rng, Seed, start_time};
 pub use step_function::StepFunction;

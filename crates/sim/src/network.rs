@@ -13,9 +13,9 @@ use anabranch_transport::{Nanos, Path};
 use crate::capture::Capture;
 use crate::error::BuildError;
 use crate::external::External;
-use crate::ids::{Direction, Family, LinkId, NodeId, opposite};
+use crate::ids::{AddressFamily, LinkDirection, LinkId, NodeId, opposite};
 use crate::ip::header_size;
-use crate::ledger::{Ledger, Progress};
+use crate::ledger::{PacketCounts, WorkCounts};
 use crate::link::{Cell, Lane};
 use crate::packet::{DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels};
 use crate::packet_tap::PacketTap;
@@ -95,10 +95,10 @@ impl Network {
             let link = &mut topology.links[id.index()];
             // Moves the configurations into the lanes; the topology keeps the names and ends of
             // links.
-            for direction in Direction::BOTH {
+            for direction in LinkDirection::BOTH {
                 let config = match direction {
-                    Direction::Forward => &mut link.forward,
-                    Direction::Backward => &mut link.backward,
+                    LinkDirection::Forward => &mut link.forward,
+                    LinkDirection::Backward => &mut link.backward,
                 };
                 let config = std::mem::replace(config, crate::DirectionConfig::instant(0));
                 let name = format!("link {} {}", link.name, direction.name());
@@ -162,8 +162,8 @@ impl Network {
         } = self.router.sender(hop);
         let source = if path.local.is_unspecified() {
             let family = match path.remote {
-                IpAddr::V4(_) => Family::V4,
-                IpAddr::V6(_) => Family::V6,
+                IpAddr::V4(_) => AddressFamily::V4,
+                IpAddr::V6(_) => AddressFamily::V6,
             };
             self.topology.interfaces()[via as usize].address(family)
         } else {
@@ -457,21 +457,21 @@ impl Network {
 
     /// Work that the world has done so far. `events` is the number of events of agents and of other
     /// links.
-    pub fn progress(&self, events: u64) -> Progress {
+    pub fn progress(&self, events: u64) -> WorkCounts {
         let wired = self.wired();
-        Progress {
+        WorkCounts {
             events: events + self.instants + wired,
             hops: self.hops + wired,
             sent: self.sent,
         }
     }
 
-    pub fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger {
+    pub fn ledger(&self) -> PacketCounts {
+        let mut ledger = PacketCounts {
             sent: self.sent,
             delivered: self.delivered,
             dropped: self.dropped,
-            ..Ledger::default()
+            ..PacketCounts::default()
         };
         for lane in &self.lanes {
             let stats = lane.stats(0);
@@ -488,7 +488,7 @@ impl Network {
         self.lanes[lane].set_probes(probes);
     }
 
-    pub fn lane(&self, link: LinkId, direction: Direction) -> Result<usize, BuildError> {
+    pub fn lane(&self, link: LinkId, direction: LinkDirection) -> Result<usize, BuildError> {
         if link.index() < self.topology.links.len() {
             Ok(lane(link, direction))
         } else {

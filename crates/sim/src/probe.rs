@@ -2,7 +2,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use crate::ids::{Direction, LinkId};
+use crate::ids::{LinkDirection, LinkId};
 use crate::packet::DropReason;
 
 /// Selection of the quantities of a link direction that are recorded.
@@ -64,7 +64,7 @@ pub struct LinkSample {
     /// The link.
     pub link: LinkId,
     /// Direction of the link.
-    pub direction: Direction,
+    pub direction: LinkDirection,
     /// The recorded quantity.
     pub probe: LinkProbe,
     /// Value in the unit of the probe.
@@ -89,7 +89,7 @@ impl<F: FnMut(LinkSample)> Recorder for F {
 pub(crate) struct LaneProbes {
     wanted: LinkProbes,
     link: LinkId,
-    direction: Direction,
+    direction: LinkDirection,
     /// Index of the current bin, and the bytes that arrived in it.
     bin: u64,
     bytes: u64,
@@ -97,7 +97,7 @@ pub(crate) struct LaneProbes {
 }
 
 impl LaneProbes {
-    pub fn new(wanted: LinkProbes, link: LinkId, direction: Direction) -> Self {
+    pub fn new(wanted: LinkProbes, link: LinkId, direction: LinkDirection) -> Self {
         Self {
             wanted,
             link,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
-use crate::ids::{Direction, LinkId, NodeId};
+use crate::ids::{LinkDirection, LinkId, NodeId};
 use crate::ip::HOP_LIMIT;
 use crate::router::{Hop, Router};
 use crate::topology::Topology;
@@ -78,10 +78,10 @@ impl<'a> PathFinder<'a> {
         from: NodeId,
         source: IpAddr,
         destination: IpAddr,
-    ) -> Option<Vec<(LinkId, Direction)>> {
+    ) -> Option<Vec<(LinkId, LinkDirection)>> {
         let mut links = Vec::new();
         let crosses = |lane: u32| {
-            let direction = Direction::BOTH[lane as usize % 2];
+            let direction = LinkDirection::BOTH[lane as usize % 2];
             links.push((LinkId(lane / 2), direction));
         };
         let passage = self.walk(now, from, source, destination, crosses);

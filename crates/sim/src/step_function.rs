@@ -1,7 +1,7 @@
 //! Step functions of time, for example the rate or the delay of a link, or the probability of a
 //! loss.
 
-use anabranch_settings::{Datum, Kind, Value};
+use anabranch_settings::{Datum, Kind, SettingValue};
 use anabranch_transport::{Nanos, time};
 
 use crate::error::BuildError;
@@ -159,7 +159,7 @@ impl StepFunction<u64> {
 
 /// Form in specs: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first step
 /// must be at 0.
-impl<T: Value + Copy> Value for StepFunction<T> {
+impl<T: SettingValue + Copy> SettingValue for StepFunction<T> {
     const KIND: Kind = Kind::StepFunction(&T::KIND);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -167,7 +167,7 @@ impl<T: Value + Copy> Value for StepFunction<T> {
             return T::from_datum(datum).map(Self::constant);
         };
         let steps = datum.key("steps")?.items().iter();
-        let steps: Vec<(Nanos, T)> = steps.map(Value::from_datum).collect::<Option<_>>()?;
+        let steps: Vec<(Nanos, T)> = steps.map(SettingValue::from_datum).collect::<Option<_>>()?;
         let &(0, first) = steps.first()? else {
             return None;
         };

@@ -11,7 +11,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 
 use crate::error::BuildError;
-use crate::ids::{Direction, Family, LinkId, NodeId};
+use crate::ids::{AddressFamily, LinkDirection, LinkId, NodeId};
 use crate::link::{DirectionConfig, LinkConfig};
 use crate::routing::{LeastDelay, RoutingKind};
 
@@ -40,10 +40,10 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    pub fn address(&self, family: Family) -> IpAddr {
+    pub fn address(&self, family: AddressFamily) -> IpAddr {
         match family {
-            Family::V4 => self.v4.into(),
-            Family::V6 => self.v6.into(),
+            AddressFamily::V4 => self.v4.into(),
+            AddressFamily::V6 => self.v6.into(),
         }
     }
 
@@ -385,7 +385,11 @@ impl Topology {
 
     /// Addresses of `node` in one family, in the order in which its links were added. The first
     /// address should be used for the primary path.
-    pub fn addresses(&self, node: NodeId, family: Family) -> impl Iterator<Item = IpAddr> + '_ {
+    pub fn addresses(
+        &self,
+        node: NodeId,
+        family: AddressFamily,
+    ) -> impl Iterator<Item = IpAddr> + '_ {
         let interfaces = self.nodes.get(node.index()).map(|node| &node.interfaces);
         let interfaces = interfaces.into_iter().flatten();
         interfaces.map(move |&index| self.interfaces[index as usize].address(family))
@@ -399,7 +403,7 @@ impl Topology {
         &self,
         node: NodeId,
         link: LinkId,
-        family: Family,
+        family: AddressFamily,
     ) -> Result<IpAddr, BuildError> {
         let index = self.interface(node, link)?;
         Ok(self.interfaces[index as usize].address(family))
@@ -461,6 +465,6 @@ impl Topology {
 }
 
 /// Index of the interface that sends in `direction` of `link`, which is also the index of the lane.
-pub(crate) fn lane(link: LinkId, direction: Direction) -> usize {
+pub(crate) fn lane(link: LinkId, direction: LinkDirection) -> usize {
     link.index() * 2 + direction as usize
 }

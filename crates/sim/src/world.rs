@@ -15,8 +15,8 @@ use crate::arena::Arena;
 use crate::capture::Capture;
 use crate::demux::Demux;
 use crate::error::{BuildError, RunError};
-use crate::ids::{Direction, LinkId, MediumId, NodeId};
-use crate::ledger::{Ledger, Progress};
+use crate::ids::{LinkDirection, LinkId, MediumId, NodeId};
+use crate::ledger::{PacketCounts, WorkCounts};
 use crate::link::LinkStats;
 use crate::network::Network;
 use crate::packet::Parcel;
@@ -235,18 +235,22 @@ impl World {
     ///
     /// # Errors
     /// [`BuildError::UnknownLink`].
-    pub fn link_stats(&self, link: LinkId, direction: Direction) -> Result<LinkStats, BuildError> {
+    pub fn link_stats(
+        &self,
+        link: LinkId,
+        direction: LinkDirection,
+    ) -> Result<LinkStats, BuildError> {
         let lane = self.network.lane(link, direction)?;
         Ok(self.network.lanes[lane].stats(self.now))
     }
 
     /// Packet counts of the whole world.
-    pub fn ledger(&self) -> Ledger {
+    pub fn ledger(&self) -> PacketCounts {
         self.network.ledger()
     }
 
     /// Work that the world has done so far.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> WorkCounts {
         self.network.progress(self.events)
     }
 
@@ -264,7 +268,7 @@ impl World {
     pub fn probe(
         &mut self,
         link: LinkId,
-        direction: Direction,
+        direction: LinkDirection,
         probes: LinkProbes,
     ) -> Result<(), BuildError> {
         if probes.throughput == Some(0) {

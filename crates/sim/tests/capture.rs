@@ -13,7 +13,8 @@ use anabranch_sim::loss::Ordinals;
 use anabranch_sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
 use anabranch_sim::workload::Cbr;
 use anabranch_sim::{
-    Attachment, CaptureError, DirectionConfig, DropTail, Family, Limit, PlacedLoss, Seed, World, ip,
+    AddressFamily, Attachment, CaptureError, DirectionConfig, DropTail, PlacedLoss, QueueLimit,
+    Seed, World, ip,
 };
 use anabranch_transport::Path;
 use common::{Line, MS, SECOND, burst, chain, every};
@@ -52,7 +53,7 @@ fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
     // 1500 bytes take 6 ms at 2 Mbit/s. Five packets arrive at 0: two are lost before the queue or
     // dropped at it, and one is lost in the channel.
     let direction = DirectionConfig::new(2_000_000, 3 * MS)
-        .with_queue(DropTail::new(Limit::Packets(3)).unwrap())
+        .with_queue(DropTail::new(QueueLimit::Packets(3)).unwrap())
         .with_loss(PlacedLoss::before_queue(Ordinals::new([1])))
         .with_loss(PlacedLoss::after_queue(Ordinals::new([1])));
     let mut line = Line::new(1, vec![direction], burst(0, 5, 1480));
@@ -105,7 +106,7 @@ fn udp_capture() -> (World, Shared) {
     ];
     let (topology, nodes, links) = chain(directions);
     let (source, destination) = (nodes[0], nodes[2]);
-    let paths = [Family::V4, Family::V6].map(|family| {
+    let paths = [AddressFamily::V4, AddressFamily::V6].map(|family| {
         let address = |node| topology.addresses(node, family).next().unwrap();
         Path::new(address(source), address(destination))
     });

@@ -6,10 +6,10 @@ use anabranch_orbit::{Constellation, OrbitConfig, Place, Shells};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::propagation::{Jitter, Spread, Varying};
 use anabranch_sim::{
-    Agent, AgentId, Attachment, BuildError, CoDel, CoDelConfig, ConstellationConfig, Direction,
-    DirectionConfig, DropTail, Family, GroundAccess, GroundPolicy, Handover, Impairments, Limit,
-    LinkConfig, LinkStats, MovingRoutes, NodeId, Outage, PlacedLoss, Probability, Progress,
-    Reordering, Rng, Routing, RunError, Seed, StepFunction, Topology, World,
+    AddressFamily, Agent, AgentId, Attachment, BuildError, CoDel, CoDelConfig, ConstellationConfig,
+    DirectionConfig, DropTail, GroundAccess, GroundPolicy, Handover, Impairments, LinkConfig,
+    LinkDirection, LinkStats, MovingRoutes, NodeId, Outage, PlacedLoss, Probability, QueueLimit,
+    Reordering, Rng, Routing, RunError, Seed, StepFunction, Topology, WorkCounts, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -97,7 +97,7 @@ impl Agent for Host {
 struct Seen {
     heard: Vec<Vec<Heard>>,
     links: Vec<[LinkStats; 2]>,
-    progress: Progress,
+    progress: WorkCounts,
     drops: u64,
 }
 
@@ -128,7 +128,7 @@ fn both(
 ) -> Vec<Option<LinkStats>> {
     let links = world.topology().links();
     let all = links.zip(nodes).flat_map(|(link, ends)| {
-        Direction::BOTH.map(|direction| {
+        LinkDirection::BOTH.map(|direction| {
             let own = owners
                 .is_none_or(|(owners, part)| owners[ends[direction as usize].index()] == part);
             own.then(|| world.link_stats(link, direction).unwrap())
@@ -154,7 +154,7 @@ fn seen(
     _slices: &[Nanos],
 ) -> Seen {
     let mut links = vec![None; ends.len() * 2];
-    let mut progress = Progress::default();
+    let mut progress = WorkCounts::default();
     let (mut came, mut went, mut drops) = (0, 0, 0);
     let agents = worlds[0].1.len();
     let mut heard = vec![Vec::new(); agents];
@@ -285,7 +285,7 @@ fn direction(rng: &mut Rng) -> DirectionConfig {
         // 125 bytes take a millisecond, so that many packets arrive together.
         _ => DirectionConfig::new(1_000_000, delay),
     };
-    let limit = Limit::Packets(2 + rng.below(20) as usize);
+    let limit = QueueLimit::Packets(2 + rng.below(20) as usize);
     config = match rng.below(3) {
         0 => config,
         1 => config.with_queue(DropTail::new(limit).unwrap()),
@@ -364,7 +364,7 @@ fn attach(
     seed: u64,
     until: Nanos,
 ) -> (World, Vec<(NodeId, AgentId)>) {
-    let address = |node: NodeId| topology.addresses(node, Family::V4).next();
+    let address = |node: NodeId| topology.addresses(node, AddressFamily::V4).next();
     let unspecified = std::net::Ipv4Addr::UNSPECIFIED.into();
     let all: Vec<_> = hosts.iter().map(|node| (*node, address(*node))).collect();
     let mut world = World::new(topology, Seed::new(seed, 1)).unwrap();
@@ -468,7 +468,7 @@ fn sky(seed: u64) -> (Topology, Vec<[NodeId; 2]>, Vec<NodeId>) {
         .collect();
     ends.extend(stations.iter().map(|(node, _)| [*node; 2]));
     ends.extend(satellites.iter().map(|node| [*node; 2]));
-    let queue = || DropTail::new(Limit::Packets(30)).unwrap();
+    let queue = || DropTail::new(QueueLimit::Packets(30)).unwrap();
     let config = ConstellationConfig {
         name: "sky".into(),
         shells,

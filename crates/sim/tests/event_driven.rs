@@ -8,14 +8,16 @@ use std::io::Write;
 use std::rc::Rc;
 
 use anabranch_sim::loss::{Bernoulli, GilbertElliott, GilbertElliottConfig};
-use anabranch_sim::propagation::{Fixed, Jitter, Spread, Varying};
+use anabranch_sim::propagation::{ConstantDelay, Jitter, Spread, Varying};
 use anabranch_sim::queue::{
-    CoDel, CoDelConfig, EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+    CoDel, CoDelConfig, EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket,
+    TransmitterView,
 };
 use anabranch_sim::{
-    Attachment, BuildError, Direction, DirectionConfig, DropReason, DropTail, Family, Impairments,
-    Ledger, Limit, LinkConfig, LinkId, LinkProbe, LinkProbes, LinkSample, LinkStats, NodeId,
-    Outage, PlacedLoss, Probability, Reordering, Rng, Seed, StepFunction, Topology, World,
+    AddressFamily, Attachment, BuildError, DirectionConfig, DropReason, DropTail, Impairments,
+    LinkConfig, LinkDirection, LinkId, LinkProbe, LinkProbes, LinkSample, LinkStats, NodeId,
+    Outage, PacketCounts, PlacedLoss, Probability, QueueLimit, Reordering, Rng, Seed, StepFunction,
+    Topology, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path};
 use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
@@ -47,10 +49,10 @@ fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
         n => DirectionConfig::new(500_000 * (1 + n % 4), delay),
     };
     config = match rng.below(4) {
-        0 => config.with_queue(DropTail::new(Limit::Bytes(1500 + rng.below(9000))).unwrap()),
+        0 => config.with_queue(DropTail::new(QueueLimit::Bytes(1500 + rng.below(9000))).unwrap()),
         1 => config,
         _ => {
-            let limit = Limit::Packets(1 + rng.below(12) as usize);
+            let limit = QueueLimit::Packets(1 + rng.below(12) as usize);
             config.with_queue(DropTail::new(limit).unwrap())
         }
     };
@@ -89,7 +91,7 @@ fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
         config = config.with_mtu(Some(1500), [(200 * MS, 900), (500 * MS, 1500)]);
     }
     if chance(rng, 4) {
-        let jitter = Jitter::new(Fixed(delay), Spread::Exponential(2 * MS));
+        let jitter = Jitter::new(ConstantDelay(delay), Spread::Exponential(2 * MS));
         config = config.with_propagation(jitter, chance(rng, 2));
     }
     config.event_driven = event_driven;
@@ -99,7 +101,7 @@ fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
 /// All observable results of one run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    ledger: Ledger,
+    ledger: PacketCounts,
     arrivals: Vec<Vec<(Nanos, u64)>>,
     stats: Vec<LinkStats>,
     /// Link statistics at several times before the end; empty if the run is not split.
@@ -133,7 +135,7 @@ fn run(seed: u64, event_driven: bool, watched: Option<Nanos>) -> Outcome {
             topology.add_link(config).unwrap()
         })
         .collect();
-    let address = |node: NodeId| topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node: NodeId| topology.addresses(node, AddressFamily::V4).next().unwrap();
     let hosts = [a, b, c, d].map(|node| (node, address(node)));
     let mut world = World::new(topology, Seed::new(seed, 1)).unwrap();
     let sinks = hosts.map(|(node, _)| {
@@ -166,7 +168,7 @@ fn run(seed: u64, event_driven: bool, watched: Option<Nanos>) -> Outcome {
     let counted = |world: &World| -> Vec<LinkStats> {
         let stats = links
             .iter()
-            .flat_map(|&link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap()));
+            .flat_map(|&link| LinkDirection::BOTH.map(|way| world.link_stats(link, way).unwrap()));
         stats.collect()
     };
     let mut midway = Vec::new();
@@ -210,7 +212,7 @@ fn look(world: &mut World, links: &[LinkId], samples: Rc<RefCell<Vec<LinkSample>
         marks: true,
     };
     for &link in links {
-        for direction in Direction::BOTH {
+        for direction in LinkDirection::BOTH {
             world.probe(link, direction, probes).unwrap();
         }
     }
@@ -345,7 +347,7 @@ impl QueueDiscipline for Ticker {
         &mut self,
         _now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         self.waiting.push(packet);
         if self.waiting.occupancy().packets > self.most
@@ -356,7 +358,7 @@ impl QueueDiscipline for Ticker {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         if now < self.next {
             return None;
         }
@@ -453,7 +455,7 @@ fn a_shorter_way_overtakes_only_where_it_may() {
 #[test]
 fn jitter_draws_from_its_own_stream() {
     let run = |seed, spread, allow_reordering| {
-        let jitter = Jitter::new(Fixed(10 * MS), spread);
+        let jitter = Jitter::new(ConstantDelay(10 * MS), spread);
         let direction = DirectionConfig::instant(0).with_propagation(jitter, allow_reordering);
         let line = Line::new(seed, vec![direction], every(MS, 2000, 80)).run(10 * SECOND);
         line.arrivals().to_vec()

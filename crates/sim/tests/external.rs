@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_sim::loss::Ordinals;
 use anabranch_sim::queue::{Red, RedConfig};
 use anabranch_sim::{
-    DirectionConfig, DropReason, EgressDatagram, Family, LinkConfig, NodeId, PlacedLoss,
+    AddressFamily, DirectionConfig, DropReason, EgressDatagram, LinkConfig, NodeId, PlacedLoss,
     RejectedDatagram, Seed, Topology, World,
 };
 use anabranch_transport::Nanos;
@@ -57,13 +57,13 @@ impl Chain {
         }
     }
 
-    fn address(&self, node: NodeId, family: Family) -> IpAddr {
+    fn address(&self, node: NodeId, family: AddressFamily) -> IpAddr {
         let mut all = self.world.topology().addresses(node, family);
         all.next().unwrap()
     }
 
     /// A datagram from the host to the server.
-    fn datagram(&self, family: Family, shape: Shape) -> Bytes {
+    fn datagram(&self, family: AddressFamily, shape: Shape) -> Bytes {
         let ends = [self.host, self.server].map(|node| self.address(node, family));
         datagram(ends, shape)
     }
@@ -133,7 +133,7 @@ fn datagram([from, to]: [IpAddr; 2], shape: Shape) -> Bytes {
 
 #[test]
 fn a_datagram_takes_its_size_on_the_wire_and_comes_out_as_a_router_leaves_it() {
-    for (family, header) in [(Family::V4, 20), (Family::V6, 40)] {
+    for (family, header) in [(AddressFamily::V4, 20), (AddressFamily::V6, 40)] {
         let mut chain = Chain::new(|_| {});
         let sent = chain.datagram(family, SHAPE);
         chain.world.enter(chain.host, sent.clone()).unwrap();
@@ -162,7 +162,7 @@ fn a_list_takes_the_packets_that_it_names_and_fragments_pass() {
             fragment_offset: offset,
             ..SHAPE
         };
-        let part = chain.datagram(Family::V4, shape);
+        let part = chain.datagram(AddressFamily::V4, shape);
         chain.world.enter(chain.host, part).unwrap();
     }
     let left = chain.all(SECOND);
@@ -176,7 +176,7 @@ fn a_list_takes_the_packets_that_it_names_and_fragments_pass() {
 
 #[test]
 fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
-    for family in [Family::V4, Family::V6] {
+    for family in [AddressFamily::V4, AddressFamily::V6] {
         let mut chain = Chain::new(|second| {
             let red = RedConfig {
                 min_th: 1,
@@ -197,8 +197,8 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
         let left = chain.all(10 * SECOND);
         assert_eq!(left.len(), 4, "marked and not dropped");
         let class_of = |it: &EgressDatagram| match family {
-            Family::V4 => it.datagram[1],
-            Family::V6 => it.datagram[0] << 4 | it.datagram[1] >> 4,
+            AddressFamily::V4 => it.datagram[1],
+            AddressFamily::V6 => it.datagram[0] << 4 | it.datagram[1] >> 4,
         };
         let classes: Vec<u8> = left.iter().map(class_of).collect();
         assert!(
@@ -207,7 +207,7 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
         );
         assert_eq!(classes[0] & CE, ECT0, "the first finds the queue empty");
         assert_eq!(classes[3] & CE, CE, "the last finds three before it");
-        if family == Family::V4 {
+        if family == AddressFamily::V4 {
             let headers = left.iter().map(|it| checksum(&it.datagram[..20]));
             assert!(headers.into_iter().all(|sum| sum == 0));
         }
@@ -215,19 +215,19 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
 }
 
 /// Fields of an ICMP error: type, code, second word, and quoted datagram.
-fn error(left: &EgressDatagram, family: Family) -> (u8, u8, u32, Bytes) {
+fn error(left: &EgressDatagram, family: AddressFamily) -> (u8, u8, u32, Bytes) {
     let header = match family {
-        Family::V4 => 20,
-        Family::V6 => 40,
+        AddressFamily::V4 => 20,
+        AddressFamily::V6 => 40,
     };
     let message = left.datagram.slice(header..);
     match family {
-        Family::V4 => {
+        AddressFamily::V4 => {
             assert_eq!(left.datagram[9], 1);
             assert_eq!(checksum(&left.datagram[..20]), 0);
             assert_eq!(checksum(&message), 0);
         }
-        Family::V6 => {
+        AddressFamily::V6 => {
             assert_eq!(left.datagram[6], 58);
             let mut pseudo = left.datagram[8..40].to_vec();
             pseudo.extend_from_slice(&(message.len() as u32).to_be_bytes());
@@ -243,8 +243,8 @@ fn error(left: &EgressDatagram, family: Family) -> (u8, u8, u32, Bytes) {
 #[test]
 fn routers_answer_with_the_errors_of_icmp() {
     for (family, too_big, no_route, too_far) in [
-        (Family::V4, (3, 4), (3, 0), (11, 0)),
-        (Family::V6, (2, 0), (1, 0), (3, 0)),
+        (AddressFamily::V4, (3, 4), (3, 0), (11, 0)),
+        (AddressFamily::V6, (2, 0), (1, 0), (3, 0)),
     ] {
         // The datagram is too big for the second link.
         let mut chain = Chain::new(|second| second.mtu = Some(1_300));
@@ -264,12 +264,16 @@ fn routers_answer_with_the_errors_of_icmp() {
         // The error quotes the datagram as the router received it.
         let as_there = chain.datagram(family, Shape { hops: 63, ..large });
         assert_eq!(quoted, as_there[..quoted.len()]);
-        let largest = if family == Family::V4 { 576 } else { 1_280 };
+        let largest = if family == AddressFamily::V4 {
+            576
+        } else {
+            1_280
+        };
         assert_eq!(one.datagram.len(), largest);
         assert_eq!(chain.world.ledger().dropped.count(DropReason::TooBig), 1);
 
         // A datagram of the same size passes if it may be fragmented.
-        if family == Family::V4 {
+        if family == AddressFamily::V4 {
             let shape = Shape {
                 may_fragment: true,
                 ..large
@@ -290,10 +294,10 @@ fn routers_answer_with_the_errors_of_icmp() {
         let router = chain.world.topology().node("router").unwrap();
         let expected = chain.address(router, family);
         let source: IpAddr = match family {
-            Family::V4 => {
+            AddressFamily::V4 => {
                 Ipv4Addr::from(*left[0].datagram[12..16].first_chunk::<4>().unwrap()).into()
             }
-            Family::V6 => {
+            AddressFamily::V6 => {
                 Ipv6Addr::from(*left[0].datagram[8..24].first_chunk::<16>().unwrap()).into()
             }
         };
@@ -301,8 +305,8 @@ fn routers_answer_with_the_errors_of_icmp() {
 
         // No host has the destination address, so the first node sends the error immediately.
         let nobody = match family {
-            Family::V4 => "10.9.9.9".parse().unwrap(),
-            Family::V6 => "fd09::9".parse().unwrap(),
+            AddressFamily::V4 => "10.9.9.9".parse().unwrap(),
+            AddressFamily::V6 => "fd09::9".parse().unwrap(),
         };
         let host = chain.address(chain.host, family);
         let sent = datagram([host, nobody], SHAPE);
@@ -314,7 +318,7 @@ fn routers_answer_with_the_errors_of_icmp() {
         let answer = left[0].datagram.clone();
         let mut about = answer.to_vec();
         let mut far = about.clone();
-        if family == Family::V4 {
+        if family == AddressFamily::V4 {
             about[12..16].copy_from_slice(&answer[16..20]);
             about[16..20].copy_from_slice(&[10, 9, 9, 9]);
             far.clone_from(&sent_fragment(host));
@@ -343,7 +347,7 @@ fn sent_fragment(from: IpAddr) -> Vec<u8> {
 #[test]
 fn datagrams_that_no_router_forwards_are_rejected() {
     let mut chain = Chain::new(|_| {});
-    let host = chain.address(chain.host, Family::V4);
+    let host = chain.address(chain.host, AddressFamily::V4);
     for (to, stray) in [
         ("224.0.0.251", RejectedDatagram::Local),
         ("255.255.255.255", RejectedDatagram::Local),
@@ -351,7 +355,7 @@ fn datagrams_that_no_router_forwards_are_rejected() {
         let sent = datagram([host, to.parse().unwrap()], SHAPE);
         assert_eq!(chain.world.enter(chain.host, sent), Err(stray));
     }
-    let v6 = chain.address(chain.host, Family::V6);
+    let v6 = chain.address(chain.host, AddressFamily::V6);
     let sent = datagram([v6, "ff02::16".parse().unwrap()], SHAPE);
     assert_eq!(
         chain.world.enter(chain.host, sent),
@@ -368,7 +372,7 @@ fn datagrams_that_no_router_forwards_are_rejected() {
 fn unclaimed_packets_at_a_closed_node_are_dropped() {
     let mut chain = Chain::new(|_| {});
     let router = chain.world.topology().node("router").unwrap();
-    let ends = [chain.host, router].map(|node| chain.address(node, Family::V4));
+    let ends = [chain.host, router].map(|node| chain.address(node, AddressFamily::V4));
     chain
         .world
         .enter(chain.host, datagram(ends, SHAPE))

@@ -101,9 +101,15 @@ fn defaults_are_those_of_the_texts() {
     assert_eq!((pie.target, pie.update, pie.burst), expected);
     let limit = [("limit".to_owned(), Datum::Segments(7))];
     let tail = queue::kinds().build("drop-tail", &limit, ()).unwrap();
-    assert_eq!(tail.as_drop_tail(), Some(anabranch_sim::Limit::Packets(7)));
+    assert_eq!(
+        tail.as_drop_tail(),
+        Some(anabranch_sim::QueueLimit::Packets(7))
+    );
     let all = queue::kinds().build("drop-tail", &[], ()).unwrap();
-    assert_eq!(all.as_drop_tail(), Some(anabranch_sim::Limit::Unlimited));
+    assert_eq!(
+        all.as_drop_tail(),
+        Some(anabranch_sim::QueueLimit::Unlimited)
+    );
 }
 
 /// Loss model that drops every n-th packet, defined outside the simulator.

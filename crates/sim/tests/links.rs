@@ -7,8 +7,8 @@ use anabranch_sim::loss::{
     Bernoulli, GilbertElliott, GilbertElliottConfig, Ordinals, Schedule, SegmentLoss, Segments,
 };
 use anabranch_sim::{
-    DataSegment, DirectionConfig, DropReason, DropTail, Impairments, Inspect, Limit, Outage,
-    Packet, PlacedLoss, Probability, Reordering,
+    DataSegment, DirectionConfig, DropReason, DropTail, Impairments, Inspect, Outage, Packet,
+    PlacedLoss, Probability, QueueLimit, Reordering,
 };
 use anabranch_transport::Nanos;
 use common::{Line, MS, SECOND, Sender, burst, every};
@@ -18,7 +18,7 @@ fn satellite() -> DirectionConfig {
     DirectionConfig::new(2_000_000, 250 * MS)
 }
 
-fn drop_tail(limit: Limit) -> DropTail {
+fn drop_tail(limit: QueueLimit) -> DropTail {
     DropTail::new(limit).unwrap()
 }
 
@@ -90,7 +90,7 @@ fn a_link_without_rate_only_delays() {
 fn drop_tail_counts_the_packet_in_transmission() {
     // As in ns-2 with limit 10: one packet is in transmission and nine are queued, so the eleventh
     // is dropped.
-    let direction = satellite().with_queue(drop_tail(Limit::Packets(10)));
+    let direction = satellite().with_queue(drop_tail(QueueLimit::Packets(10)));
     let line = Line::new(1, vec![direction], burst(0, 12, 1480)).run(SECOND);
     assert_eq!(line.numbers(), (0..10).collect::<Vec<_>>());
     let stats = line.stats(0);
@@ -103,7 +103,7 @@ fn a_place_is_free_when_the_last_bit_leaves() {
     // With a limit of 2, packets 0 and 1 fill the queue at 0. Packet 2 arrives 1 ns before a slot
     // is free, and packet 3 when it is free.
     let plan = [(0, 1480), (0, 1480), (6 * MS - 1, 1480), (6 * MS, 1480)];
-    let direction = satellite().with_queue(drop_tail(Limit::Packets(2)));
+    let direction = satellite().with_queue(drop_tail(QueueLimit::Packets(2)));
     let line = Line::new(1, vec![direction], plan).run(SECOND);
     assert_eq!(line.numbers(), [0, 1, 3]);
 }
@@ -113,7 +113,7 @@ fn a_limit_in_bytes_counts_bytes_on_the_wire() {
     // 4500 bytes hold three packets of 1500 bytes exactly. After shorter packets, a small packet
     // still fits and a larger one does not.
     let plan = [(0, 1480), (0, 1480), (0, 1400), (0, 61), (0, 60)];
-    let direction = satellite().with_queue(drop_tail(Limit::Bytes(4500)));
+    let direction = satellite().with_queue(drop_tail(QueueLimit::Bytes(4500)));
     let line = Line::new(1, vec![direction], plan).run(SECOND);
     assert_eq!(line.numbers(), [0, 1, 2, 4]);
 }

@@ -3,8 +3,8 @@
 use crate::common;
 
 use anabranch_sim::{
-    AgentId, Attachment, Direction, DirectionConfig, DropReason, Family, LinkConfig, LinkId,
-    NodeId, Outage, Routing, Seed, Topology, World,
+    AddressFamily, AgentId, Attachment, DirectionConfig, DropReason, LinkConfig, LinkDirection,
+    LinkId, NodeId, Outage, Routing, Seed, Topology, World,
 };
 use anabranch_transport::{Nanos, Path};
 use common::{MS, PORT, PROTOCOL, SECOND, Sender, Sink, every};
@@ -21,7 +21,7 @@ struct Satellites {
 }
 
 /// An outage of one direction of one of the four links: satellite, link, direction, start, end.
-type Down = (usize, usize, Direction, Nanos, Nanos);
+type Down = (usize, usize, LinkDirection, Nanos, Nanos);
 
 fn satellites(down: &[Down]) -> Satellites {
     let mut topology = Topology::new();
@@ -38,8 +38,8 @@ fn satellites(down: &[Down]) -> Satellites {
         let config = LinkConfig {
             name: name.into(),
             between,
-            forward: direction(Direction::Forward),
-            backward: direction(Direction::Backward),
+            forward: direction(LinkDirection::Forward),
+            backward: direction(LinkDirection::Backward),
         };
         topology.add_link(config).unwrap()
     };
@@ -72,7 +72,7 @@ fn run(satellites: Satellites) -> (World, [AgentId; 2], [[LinkId; 2]; 2]) {
         b,
         links,
     } = satellites;
-    let address = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
     let path = Path::new(address(a), address(b));
     let mut world = World::new(topology, Seed::new(1, 0)).unwrap();
     let listeners = [a, b].map(|node| {
@@ -97,7 +97,7 @@ fn arrived(world: &World, listeners: [AgentId; 2]) -> [usize; 2] {
 /// Numbers of packets that the first link of each satellite delivered, forward and backward.
 fn carried(world: &World, links: [[LinkId; 2]; 2]) -> [[u64; 2]; 2] {
     links.map(|[up, _]| {
-        Direction::BOTH.map(|way| world.link_stats(up, way).unwrap().delivered.packets)
+        LinkDirection::BOTH.map(|way| world.link_stats(up, way).unwrap().delivered.packets)
     })
 }
 
@@ -113,7 +113,7 @@ fn the_first_of_two_equal_ways_is_used() {
 /// knows the new route, so none is lost.
 #[test]
 fn a_second_satellite_takes_over_and_hands_back() {
-    let gone = |link| Direction::BOTH.map(|way| (0, link, way, 300 * MS, 600 * MS));
+    let gone = |link| LinkDirection::BOTH.map(|way| (0, link, way, 300 * MS, 600 * MS));
     let down = [gone(0), gone(1)].concat();
     let (world, listeners, links) = run(satellites(&down));
     assert_eq!(arrived(&world, listeners), [100, 100]);
@@ -125,7 +125,7 @@ fn a_second_satellite_takes_over_and_hands_back() {
 /// neither direction.
 #[test]
 fn a_link_that_receives_nothing_is_not_sent_on() {
-    let down = [(0, 1, Direction::Backward, 0, Nanos::MAX)];
+    let down = [(0, 1, LinkDirection::Backward, 0, Nanos::MAX)];
     let (world, listeners, links) = run(satellites(&down));
     assert_eq!(arrived(&world, listeners), [100, 100]);
     assert_eq!(carried(&world, links), [[0, 0], [100, 100]]);
@@ -133,7 +133,7 @@ fn a_link_that_receives_nothing_is_not_sent_on() {
 
 #[test]
 fn routes_may_be_late_or_static() {
-    let down: Vec<Down> = Direction::BOTH
+    let down: Vec<Down> = LinkDirection::BOTH
         .map(|way| (0, 1, way, 300 * MS, 600 * MS))
         .to_vec();
     let mut late = satellites(&down);
@@ -156,7 +156,9 @@ fn routes_may_be_late_or_static() {
 #[test]
 fn the_only_way_is_kept() {
     let down: Vec<Down> = (0..2)
-        .flat_map(|satellite| Direction::BOTH.map(|way| (satellite, 0, way, 300 * MS, 600 * MS)))
+        .flat_map(|satellite| {
+            LinkDirection::BOTH.map(|way| (satellite, 0, way, 300 * MS, 600 * MS))
+        })
         .collect();
     let (world, listeners, _) = run(satellites(&down));
     assert_eq!(arrived(&world, listeners), [70, 70]);
@@ -180,7 +182,7 @@ fn an_address_goes_down_with_its_link() {
         };
         topology.add_link(config).unwrap();
     }
-    let address = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
     let path = Path::new(address(a), address(b));
     let mut world = World::new(topology, Seed::new(1, 0)).unwrap();
     let sink = world
@@ -198,14 +200,14 @@ fn an_address_goes_down_with_its_link() {
 /// A static route stays in use when its link goes down.
 #[test]
 fn a_given_route_follows_nothing() {
-    let down: Vec<Down> = Direction::BOTH
+    let down: Vec<Down> = LinkDirection::BOTH
         .map(|way| (0, 0, way, 300 * MS, 600 * MS))
         .to_vec();
     let mut satellites = satellites(&down);
     let left = satellites.topology.node("left").unwrap();
     let target = satellites
         .topology
-        .addresses(satellites.b, Family::V4)
+        .addresses(satellites.b, AddressFamily::V4)
         .next()
         .unwrap();
     let via = satellites.links[0][0];

@@ -4,19 +4,19 @@
 #[path = "wifi_support/mod.rs"]
 mod models;
 
-use anabranch_sim::wifi::Parameters;
+use anabranch_sim::wifi::WifiParameters;
 use models::{CIRCLE, UDP_IP, bianchi, largest_rate, saturate};
 
-fn sets() -> [(&'static str, Parameters); 3] {
-    let standard = Parameters::ieee80211b();
-    let announced = Parameters {
+fn sets() -> [(&'static str, WifiParameters); 3] {
+    let standard = WifiParameters::ieee80211b();
+    let announced = WifiParameters {
         rts_threshold: 0,
         ..standard
     };
     [
         ("802.11b", standard),
         ("802.11b with RTS/CTS", announced),
-        ("rafiq2007", Parameters::rafiq2007()),
+        ("rafiq2007", WifiParameters::rafiq2007()),
     ]
 }
 
@@ -41,7 +41,7 @@ fn one_station_reaches_its_largest_rate() {
 /// Mb/s.
 #[test]
 fn the_closed_formula_by_hand() {
-    let rate = largest_rate(&Parameters::ieee80211b(), 1500, 1472);
+    let rate = largest_rate(&WifiParameters::ieee80211b(), 1500, 1472);
     assert!((rate - 1472.0 * 8.0 / 1984e-6).abs() < 1.0, "{rate}");
 }
 
@@ -106,7 +106,8 @@ fn the_listings_stations_do_as_ns_2s() {
         (10, 4.6330),
     ];
     for (n, theirs) in ns_2 {
-        let ours = saturate(Parameters::rafiq2007(), &CIRCLE[..n], 1500, 60, 1).rate(1472) / 1e6;
+        let ours =
+            saturate(WifiParameters::rafiq2007(), &CIRCLE[..n], 1500, 60, 1).rate(1472) / 1e6;
         assert!(
             (ours / theirs - 1.0_f64).abs() < 0.01,
             "n = {n}: {ours} against {theirs}"
@@ -119,8 +120,8 @@ fn the_listings_stations_do_as_ns_2s() {
 /// receiver treats a damaged frame differently, which affects hidden stations most.
 #[test]
 fn collisions_cost_what_they_cost_in_ns_2() {
-    let announced = Parameters::rafiq2007();
-    let plain = Parameters {
+    let announced = WifiParameters::rafiq2007();
+    let plain = WifiParameters {
         rts_threshold: 3000,
         ..announced
     };

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use anabranch_sim::wifi::{ParameterError, Parameters, Position};
+use anabranch_sim::wifi::{AntennaPosition, ParameterError, WifiParameters};
 use anabranch_sim::{
-    AgentId, Attachment, BuildError, Direction, DirectionConfig, DropReason, Family, LinkConfig,
-    LinkId, LinkProbe, LinkProbes, LinkSample, MediumConfig, MediumId, NodeId, Packet, PacketTap,
-    Seed, Topology, World,
+    AddressFamily, AgentId, Attachment, BuildError, DirectionConfig, DropReason, LinkConfig,
+    LinkDirection, LinkId, LinkProbe, LinkProbes, LinkSample, MediumConfig, MediumId, NodeId,
+    Packet, PacketTap, Seed, Topology, World,
 };
 use anabranch_transport::{Nanos, Path};
 use common::{MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
@@ -35,7 +35,7 @@ struct Cell {
     links: Vec<LinkId>,
 }
 
-fn cell(parameters: Parameters, wire: Option<u64>, distances: &[f64]) -> Cell {
+fn cell(parameters: WifiParameters, wire: Option<u64>, distances: &[f64]) -> Cell {
     let mut topology = Topology::new();
     let host = topology.add_node("host").unwrap();
     let ap = topology.add_node("ap").unwrap();
@@ -55,7 +55,7 @@ fn cell(parameters: Parameters, wire: Option<u64>, distances: &[f64]) -> Cell {
         parameters,
     };
     let medium = topology.add_medium(medium).unwrap();
-    let place = |distance| Position::new(distance, 0.0);
+    let place = |distance| AntennaPosition::new(distance, 0.0);
     topology.add_station(medium, ap, place(0.0)).unwrap();
     let (mut stations, mut links) = (Vec::new(), Vec::new());
     for (index, &distance) in distances.iter().enumerate() {
@@ -84,7 +84,7 @@ fn sending(
     [from, to]: [NodeId; 2],
     plan: impl IntoIterator<Item = (Nanos, usize)>,
 ) -> (World, AgentId) {
-    let address = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
     let path = Path::new(address(from), address(to));
     let mut world = World::new(topology, Seed::new(seed, 0)).unwrap();
     let at = |node, port| Attachment::new(node, PROTOCOL, port);
@@ -100,24 +100,26 @@ fn arrivals(world: &World, sink: AgentId) -> Vec<(Nanos, u64)> {
 }
 
 /// Parameters for behaviour of the thesis' ns-2 that 802.11b does not specify.
-fn with_layers_above() -> Parameters {
-    Parameters {
+fn with_layers_above() -> WifiParameters {
+    WifiParameters {
         link_layer_delay: 25 * US,
         routing_header: 20,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     }
 }
 
 #[test]
 fn a_packet_from_the_wire_is_on_the_air_for_its_frame() {
-    let cell = cell(Parameters::ieee80211b(), None, &[30.0]);
+    let cell = cell(WifiParameters::ieee80211b(), None, &[30.0]);
     let ends = [cell.host, cell.stations[0]];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));
     world.run_until(SECOND).unwrap();
     // The packet takes 1 ms on the wire, after which the medium has been idle for longer than DIFS.
     assert_eq!(arrivals(&world, sink), [(11 * MS + DATA + LIGHT, 0)]);
     assert_eq!(world.progress().hops, 2);
-    let stats = world.link_stats(cell.links[0], Direction::Forward).unwrap();
+    let stats = world
+        .link_stats(cell.links[0], LinkDirection::Forward)
+        .unwrap();
     assert_eq!((stats.offered.bytes, stats.delivered.bytes), (1500, 1500));
     assert_eq!((stats.busy, stats.longest_queue), (DATA, 1));
     assert_eq!(stats.sojourn, u128::from(DATA + LIGHT));
@@ -155,7 +157,7 @@ fn the_routing_header_of_a_station_stays_on_the_packet() {
 
 #[test]
 fn stations_reach_each_other_through_the_access_point() {
-    let cell = cell(Parameters::rafiq2007(), None, &[30.0, 60.0]);
+    let cell = cell(WifiParameters::rafiq2007(), None, &[30.0, 60.0]);
     let ends = [cell.stations[0], cell.stations[1]];
     let (mut world, sink) = sending(cell.topology, 1, ends, every(10 * MS, 20, PAYLOAD));
     world.run_until(SECOND).unwrap();
@@ -167,10 +169,10 @@ fn stations_reach_each_other_through_the_access_point() {
 
 #[test]
 fn an_interface_holds_fifty_packets_of_all_its_links_together() {
-    let cell = cell(Parameters::ieee80211b(), None, &[30.0, 60.0]);
+    let cell = cell(WifiParameters::ieee80211b(), None, &[30.0, 60.0]);
     let (host, stations) = (cell.host, cell.stations.clone());
     let path_to = |topology: &Topology, to| {
-        let address = |node| topology.addresses(node, Family::V4).next().unwrap();
+        let address = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
         Path::new(address(host), address(to))
     };
     let other = path_to(&cell.topology, stations[1]);
@@ -187,7 +189,9 @@ fn an_interface_holds_fifty_packets_of_all_its_links_together() {
     let ledger = world.ledger();
     ledger.check().unwrap();
     assert_eq!(ledger.dropped.count(DropReason::QueueFull), 10);
-    let stats = world.link_stats(cell.links[1], Direction::Forward).unwrap();
+    let stats = world
+        .link_stats(cell.links[1], LinkDirection::Forward)
+        .unwrap();
     assert_eq!(stats.dropped.count(DropReason::QueueFull), 10);
     assert_eq!((stats.offered.packets, stats.longest_queue), (30, 20));
 }
@@ -196,9 +200,9 @@ fn an_interface_holds_fifty_packets_of_all_its_links_together() {
 fn unreceived_frames_are_abandoned_and_accounted_for() {
     // At 5 km the signal is far below the carrier-sense threshold.
     for rts_threshold in [2347, 0] {
-        let parameters = Parameters {
+        let parameters = WifiParameters {
             rts_threshold,
-            ..Parameters::ieee80211b()
+            ..WifiParameters::ieee80211b()
         };
         let cell = cell(parameters, None, &[5000.0]);
         let ends = [cell.host, cell.stations[0]];
@@ -216,7 +220,7 @@ fn unreceived_frames_are_abandoned_and_accounted_for() {
 
 #[test]
 fn a_packet_longer_than_a_frame_carries_is_too_big() {
-    let cell = cell(Parameters::ieee80211b(), None, &[30.0]);
+    let cell = cell(WifiParameters::ieee80211b(), None, &[30.0]);
     let ends = [cell.host, cell.stations[0]];
     let plan = [(0, 2276), (MS, 2277)]; // 2296 and 2297 bytes with the IP header
     let (mut world, sink) = sending(cell.topology, 1, ends, plan);
@@ -228,10 +232,15 @@ fn a_packet_longer_than_a_frame_carries_is_too_big() {
 /// A world in which two stations and the host send simultaneously, on a medium with RTS and upper
 /// layers.
 fn busy(seed: u64) -> (World, Vec<AgentId>) {
-    let cell = cell(Parameters::rafiq2007(), Some(5_000_000), &[84.0, 191.0]);
+    let cell = cell(WifiParameters::rafiq2007(), Some(5_000_000), &[84.0, 191.0]);
     let (host, stations) = (cell.host, cell.stations.clone());
     let ends = [host, stations[0]];
-    let address = |node| cell.topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node| {
+        cell.topology
+            .addresses(node, AddressFamily::V4)
+            .next()
+            .unwrap()
+    };
     let back = |from| Path::new(address(from), address(host));
     let paths: Vec<Path> = stations.iter().map(|&station| back(station)).collect();
     let (mut world, first) = sending(cell.topology, seed, ends, every(3 * MS, 600, PAYLOAD));
@@ -277,7 +286,7 @@ fn a_run_is_the_same_event_by_event() {
             }
             let all: Vec<_> = sinks.iter().map(|&sink| arrivals(&world, sink)).collect();
             let links = world.topology().links();
-            let of = |link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap());
+            let of = |link| LinkDirection::BOTH.map(|way| world.link_stats(link, way).unwrap());
             let stats: Vec<_> = links.map(of).collect();
             (all, stats, world.ledger(), world.progress())
         });
@@ -288,7 +297,7 @@ fn a_run_is_the_same_event_by_event() {
 
 #[test]
 fn probes_see_the_queue_the_drops_and_the_throughput_of_a_link() {
-    let cell = cell(Parameters::rafiq2007(), None, &[30.0]);
+    let cell = cell(WifiParameters::rafiq2007(), None, &[30.0]);
     let ends = [cell.host, cell.stations[0]];
     let link = cell.links[0];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(0, 60, PAYLOAD));
@@ -298,7 +307,7 @@ fn probes_see_the_queue_the_drops_and_the_throughput_of_a_link() {
         drops: true,
         ..LinkProbes::default()
     };
-    world.probe(link, Direction::Forward, probes).unwrap();
+    world.probe(link, LinkDirection::Forward, probes).unwrap();
     let samples = Rc::new(RefCell::new(Vec::new()));
     let kept = Rc::clone(&samples);
     world.set_recorder(Box::new(move |sample: LinkSample| {
@@ -376,7 +385,7 @@ impl PacketTap for Watch {
 fn a_watch_is_shown_when_packets_were_sent_and_departed() {
     // Packets of the host take 6 ms each on its wire, so the second departs when the first has
     // left.
-    let cell = cell(Parameters::ieee80211b(), Some(2_000_000), &[30.0]);
+    let cell = cell(WifiParameters::ieee80211b(), Some(2_000_000), &[30.0]);
     let ends = [cell.host, cell.stations[0]];
     let (mut world, _) = sending(cell.topology, 1, ends, burst(0, 2, PAYLOAD));
     let shown = Shown::default();
@@ -398,9 +407,9 @@ fn a_wireless_link_that_cannot_be_is_refused() {
         name: "air".into(),
         parameters,
     };
-    let wrong = Parameters {
+    let wrong = WifiParameters {
         slot: 0,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     };
     assert_eq!(
         topology.add_medium(config(wrong)),
@@ -409,7 +418,7 @@ fn a_wireless_link_that_cannot_be_is_refused() {
             error: ParameterError::Positive("slot")
         })
     );
-    let right = || config(Parameters::ieee80211b());
+    let right = || config(WifiParameters::ieee80211b());
     let medium = topology.add_medium(right()).unwrap();
     assert_eq!(
         topology.add_medium(right()),
@@ -417,10 +426,10 @@ fn a_wireless_link_that_cannot_be_is_refused() {
     );
     assert_eq!(topology.medium("air"), Some(medium));
     topology
-        .add_station(medium, a, Position::default())
+        .add_station(medium, a, AntennaPosition::default())
         .unwrap();
     assert!(matches!(
-        topology.add_station(medium, a, Position::default()),
+        topology.add_station(medium, a, AntennaPosition::default()),
         Err(BuildError::StationTwice { node, .. }) if node == "a"
     ));
     assert!(matches!(
@@ -428,7 +437,7 @@ fn a_wireless_link_that_cannot_be_is_refused() {
         Err(BuildError::NoStation { node, .. }) if node == "b"
     ));
     assert_eq!(topology.links().len(), 0);
-    let nowhere = Position::new(f64::NAN, 0.0);
+    let nowhere = AntennaPosition::new(f64::NAN, 0.0);
     topology.add_station(medium, b, nowhere).unwrap();
     assert!(matches!(
         World::new(topology, Seed::new(1, 0)),

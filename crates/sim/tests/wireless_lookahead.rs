@@ -9,12 +9,13 @@ use std::rc::Rc;
 
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::wifi::{
-    AfterError, BackoffRange, IdleAccess, Parameters, Position, ResponseTimeout, StationStats,
+    AfterError, AntennaPosition, BackoffRange, IdleAccess, ResponseTimeout, StationStats,
+    WifiParameters,
 };
 use anabranch_sim::{
-    Agent, AgentId, Attachment, Direction, DirectionConfig, Family, LinkConfig, LinkProbes,
-    LinkSample, LinkStats, MediumConfig, MediumId, NodeId, PlacedLoss, Progress, Rng, Seed,
-    Topology, World,
+    AddressFamily, Agent, AgentId, Attachment, DirectionConfig, LinkConfig, LinkDirection,
+    LinkProbes, LinkSample, LinkStats, MediumConfig, MediumId, NodeId, PlacedLoss, Rng, Seed,
+    Topology, WorkCounts, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -70,8 +71,8 @@ fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
     all[rng.below(all.len() as u64) as usize]
 }
 
-fn parameters(rng: &mut Rng) -> Parameters {
-    let named = [Parameters::rafiq2007(), Parameters::ieee80211b()];
+fn parameters(rng: &mut Rng) -> WifiParameters {
+    let named = [WifiParameters::rafiq2007(), WifiParameters::ieee80211b()];
     let mut it = one_of(rng, &named);
     it.link_layer_delay = one_of(
         rng,
@@ -146,7 +147,7 @@ fn play(seed: u64) -> Play {
         stations.push(topology.add_node(format!("s{index}")).unwrap());
     }
     for (index, &station) in stations.iter().enumerate() {
-        let at = Position::new(rng.below(side + 1) as f64, rng.below(side + 1) as f64);
+        let at = AntennaPosition::new(rng.below(side + 1) as f64, rng.below(side + 1) as f64);
         topology.add_station(medium, station, at).unwrap();
         if station != ap {
             let name = format!("air[{}]", index - 1);
@@ -155,7 +156,7 @@ fn play(seed: u64) -> Play {
                 .unwrap();
         }
     }
-    let addresses = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let addresses = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
     let hosts: Vec<(NodeId, _)> = [&[host], &stations[..]]
         .concat()
         .into_iter()
@@ -205,7 +206,7 @@ fn watch(world: &mut World, samples: &Rc<RefCell<Vec<LinkSample>>>) {
         drops: true,
         ..LinkProbes::default()
     };
-    world.probe(link, Direction::Forward, probes).unwrap();
+    world.probe(link, LinkDirection::Forward, probes).unwrap();
     let kept = Rc::clone(samples);
     world.set_recorder(Box::new(move |sample: LinkSample| {
         kept.borrow_mut().push(sample)
@@ -233,7 +234,7 @@ type Observations = (
     Vec<Vec<(Nanos, usize)>>,
     Vec<[LinkStats; 2]>,
     Vec<Option<StationStats>>,
-    Progress,
+    WorkCounts,
 );
 
 impl Play {
@@ -241,7 +242,7 @@ impl Play {
     fn told(&self) -> Observations {
         let world = &self.world;
         let arrivals = |&it| world.agent::<Answering>(it).unwrap().arrivals.clone();
-        let of = |link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap());
+        let of = |link| LinkDirection::BOTH.map(|way| world.link_stats(link, way).unwrap());
         let stats = |&it| world.station_stats(self.medium, it);
         world.ledger().check().unwrap();
         (
@@ -295,7 +296,7 @@ fn random_media_are_as_they_are_event_by_event() {
 
 /// A world of `media`, each with two stations that are very close to each other, and a node that
 /// sends on all media at the times of `plan`.
-fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World {
+fn near(media: usize, parameters: WifiParameters, plan: &[(Nanos, usize)]) -> World {
     let mut topology = Topology::new();
     let ap = topology.add_node("ap").unwrap();
     let mut others = Vec::new();
@@ -308,7 +309,7 @@ fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World 
         let medium = topology.add_medium(medium).unwrap();
         let other = topology.add_node(format!("s{index}")).unwrap();
         for (node, east) in [(ap, 0.0), (other, 3.0)] {
-            let at = Position::new(east, 0.0);
+            let at = AntennaPosition::new(east, 0.0);
             topology.add_station(medium, node, at).unwrap();
         }
         topology
@@ -316,7 +317,11 @@ fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World 
             .unwrap();
         others.push(other);
     }
-    let addresses = |node| topology.addresses(node, Family::V4).collect::<Vec<_>>();
+    let addresses = |node| {
+        topology
+            .addresses(node, AddressFamily::V4)
+            .collect::<Vec<_>>()
+    };
     let local = addresses(ap);
     let remote: Vec<_> = others.iter().map(|&node| addresses(node)[0]).collect();
     let mut world = World::new(topology, Seed::new(1, 0)).unwrap();
@@ -332,7 +337,7 @@ fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World 
 #[test]
 fn coinciding_events_are_counted_as_if_run_one_by_one() {
     let delay = 25 * US;
-    let mut near_by = Parameters::rafiq2007();
+    let mut near_by = WifiParameters::rafiq2007();
     near_by.idle_access = IdleAccess::Immediate;
     near_by.response_timeout = ResponseTimeout::WholeFrame(4 * US);
     let mut slow = near_by;

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
-    Agent, Attachment, Binding, BuildError, Direction, DirectionConfig, DropReason, DropTail,
-    Family, Limit, LinkConfig, LinkProbe, LinkProbes, LinkSample, PlacedLoss, RunError, Seed,
-    Topology, World, start_time,
+    AddressFamily, Agent, Attachment, Binding, BuildError, DirectionConfig, DropReason, DropTail,
+    LinkConfig, LinkDirection, LinkProbe, LinkProbes, LinkSample, PlacedLoss, QueueLimit, RunError,
+    Seed, Topology, World, start_time,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
@@ -17,7 +17,7 @@ use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, chain, end_t
 
 fn lossy() -> DirectionConfig {
     DirectionConfig::new(2_000_000, 250 * MS)
-        .with_queue(DropTail::new(Limit::Packets(10)).unwrap())
+        .with_queue(DropTail::new(QueueLimit::Packets(10)).unwrap())
         .with_loss(PlacedLoss::before_queue(Bernoulli::new(0.1).unwrap()))
 }
 
@@ -57,7 +57,7 @@ fn a_component_more_moves_no_other_components_losses() {
         };
         topology.add_link(config).unwrap();
         let c = topology.node("c");
-        let address = |node| topology.addresses(node, Family::V4).last().unwrap();
+        let address = |node| topology.addresses(node, AddressFamily::V4).last().unwrap();
         let path = Path::new(address(a), address(b));
         let cross = c.map(|c| Path::new(address(c), address(b)));
         let mut world = World::new(topology, Seed::new(9, 3)).unwrap();
@@ -89,7 +89,7 @@ fn conservation_holds_at_every_event_of_random_worlds() {
         let hops = 1 + rng.below(4);
         let directions = (0..hops).map(|_| {
             DirectionConfig::new(500_000 + rng.below(5_000_000), rng.below(50 * MS))
-                .with_queue(DropTail::new(Limit::Packets(1 + rng.below(8) as usize)).unwrap())
+                .with_queue(DropTail::new(QueueLimit::Packets(1 + rng.below(8) as usize)).unwrap())
                 .with_loss(PlacedLoss::after_queue(Bernoulli::new(0.1).unwrap()))
         });
         let directions: Vec<_> = directions.collect();
@@ -125,15 +125,15 @@ fn two_homes_are_two_paths() {
         topology.add_link(config).unwrap()
     };
     let (near, far) = (connect("near", MS), connect("far", 9 * MS));
-    for family in [Family::V4, Family::V6] {
+    for family in [AddressFamily::V4, AddressFamily::V6] {
         for (link, delay) in [(near, MS), (far, 9 * MS)] {
             let mut world = World::new(rebuild(&topology), Seed::default()).unwrap();
             let topology = world.topology();
             let address = |node| topology.address(node, link, family).unwrap();
             let (local, remote) = (address(a), address(b));
             let unspecified = match family {
-                Family::V4 => std::net::Ipv4Addr::UNSPECIFIED.into(),
-                Family::V6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
+                AddressFamily::V4 => std::net::Ipv4Addr::UNSPECIFIED.into(),
+                AddressFamily::V6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
             };
             let at = |node| Attachment::new(node, PROTOCOL, PORT);
             let sender = Sender::new(Path::new(unspecified, remote), burst(0, 1, 20));
@@ -145,8 +145,8 @@ fn two_homes_are_two_paths() {
             // The sender left its address unspecified, so the world has filled in that of the
             // outgoing interface.
             assert_eq!(sink.paths, [Path::new(remote, local)]);
-            let stats = world.link_stats(link, Direction::Forward).unwrap();
-            let header = if family == Family::V4 { 20 } else { 40 };
+            let stats = world.link_stats(link, LinkDirection::Forward).unwrap();
+            let header = if family == AddressFamily::V4 { 20 } else { 40 };
             assert_eq!(stats.delivered.bytes, 20 + header);
         }
     }
@@ -235,7 +235,7 @@ fn a_wrong_topology_is_refused_by_name() {
     assert_eq!(again, Err(BuildError::DuplicateLink("l".into())));
     let itself = topology.add_link(link("m", [a, a])).unwrap_err();
     assert_eq!(itself.to_string(), "link `m` connects node `a` with itself");
-    let taken = topology.address(b, only, Family::V4).unwrap();
+    let taken = topology.address(b, only, AddressFamily::V4).unwrap();
     let set = topology.set_address(a, only, taken);
     assert_eq!(set, Err(BuildError::AddressTaken(taken)));
     let mut zero = link("z", [a, b]);
@@ -244,7 +244,7 @@ fn a_wrong_topology_is_refused_by_name() {
     let built = World::new(topology, Seed::default());
     assert_eq!(built.unwrap_err(), BuildError::ZeroRate("z".into()));
     assert_eq!(
-        DropTail::new(Limit::Packets(0)).err(),
+        DropTail::new(QueueLimit::Packets(0)).err(),
         Some(BuildError::EmptyQueue)
     );
 }
@@ -351,7 +351,7 @@ fn agents_start_wake_and_stop_in_time_and_send() {
     // The packets have 40, 40 and 35 bytes on the wire, at one byte per microsecond.
     let us = |us: u64| 11 * MS + us * 1000;
     assert_eq!(*arrivals, [(us(40), 0), (us(80), 1), (us(115), 2)]);
-    let stats = world.link_stats(links[0], Direction::Forward).unwrap();
+    let stats = world.link_stats(links[0], LinkDirection::Forward).unwrap();
     assert_eq!(stats.delivered.bytes, 115);
     assert_eq!(world.next_event(), None);
     assert_eq!(world.now(), SECOND);
@@ -438,7 +438,7 @@ fn packets_in_flight_at_the_end_of_time_are_counted() {
 #[test]
 fn probes_tell_throughput_queue_and_drops() {
     let direction = DirectionConfig::new(8_000_000, 2 * MS)
-        .with_queue(DropTail::new(Limit::Packets(2)).unwrap());
+        .with_queue(DropTail::new(QueueLimit::Packets(2)).unwrap());
     // A packet has 1000 bytes on the wire, which take 1 ms. Three packets arrive at 0, of which two
     // are queued, and one arrives at 12 ms.
     let plan = [(0, 980), (0, 980), (0, 980), (12 * MS, 980)];
@@ -452,7 +452,7 @@ fn probes_tell_throughput_queue_and_drops() {
         ..LinkProbes::default()
     };
     line.world
-        .probe(line.links[0], Direction::Forward, probes)
+        .probe(line.links[0], LinkDirection::Forward, probes)
         .unwrap();
     let recorder = move |sample| written.borrow_mut().push(sample);
     line.world.set_recorder(Box::new(recorder));

@@ -11,7 +11,7 @@ pub struct Call {
     /// The descriptor's own address without its first byte, which is 0.
     pub socket: Vec<u8>,
     /// The request.
-    pub request: Request,
+    pub request: HostRequest,
     /// The host's secret, which programs of other users must present.
     #[serde(default)]
     pub secret: String,
@@ -19,7 +19,7 @@ pub struct Call {
 
 /// Kinds of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum HostRequest {
     /// `bind` with these addresses.
     Bind(Vec<SocketAddr>),
     /// `sctp_bindx` that adds these addresses.
@@ -36,7 +36,7 @@ pub enum Request {
         /// immediate.
         wait: bool,
     },
-    /// Query for the route of a message before it is sent, answered by [`Answer::Route`]. If
+    /// Query for the route of a message before it is sent, answered by [`HostReply::Route`]. If
     /// necessary, an association is started for the message.
     Route {
         /// The program's number of the association; 0 if the program has passed an address instead.
@@ -55,15 +55,15 @@ pub enum Request {
         key: Option<u16>,
     },
     /// Query for buffer space before a message is sent to all associations (SCTP_SENDALL):
-    /// [`Answer::Done`] if each of them has space.
+    /// [`HostReply::Done`] if each of them has space.
     Room {
         /// Whether the answer should wait until each association has space; otherwise it may be
         /// EAGAIN.
         wait: bool,
     },
-    /// `sctp_peeloff`: removes an association from the socket. After [`Answer::Association`] a new
-    /// socket can take it over. The request carries a copy of the descriptor, because unread data
-    /// of the association moves to the new socket.
+    /// `sctp_peeloff`: removes an association from the socket. After [`HostReply::Association`] a
+    /// new socket can take it over. The request carries a copy of the descriptor, because unread
+    /// data of the association moves to the new socket.
     PeelOff {
         /// Number of the association.
         association: u32,
@@ -97,10 +97,10 @@ pub enum Request {
     Peer(u32),
     /// `getpeername`.
     PeerName,
-    /// Check that the host is running; does not concern a socket. The answer is [`Answer::Done`].
-    /// If there is none, the host has ended.
+    /// Check that the host is running; does not concern a socket. The answer is
+    /// [`HostReply::Done`]. If there is none, the host has ended.
     Alive,
-    /// Query before a program receives: [`Answer::Awaited`] if data may arrive; otherwise the
+    /// Query before a program receives: [`HostReply::Awaited`] if data may arrive; otherwise the
     /// `errno` for `recv`.
     Await {
         /// Whether the call of the program would block.
@@ -113,14 +113,14 @@ pub enum Request {
         /// True for SHUT_WR and SHUT_RDWR.
         writing: bool,
     },
-    /// The program has ended this association (SCTP_EOF). The answer is [`Answer::Done`]: after the
-    /// association is closed if the peer is on this machine, otherwise immediately.
+    /// The program has ended this association (SCTP_EOF). The answer is [`HostReply::Done`]: after
+    /// the association is closed if the peer is on this machine, otherwise immediately.
     Ended(u32),
-    /// The program has read to the end of its descriptor. The answer is [`Answer::Done`] if the
+    /// The program has read to the end of its descriptor. The answer is [`HostReply::Done`] if the
     /// peer has shut down the association; otherwise the `errno` for `recv`.
     End,
     /// Query for the shared memory that contains the [`Generation`]s of the host's sockets; does
-    /// not concern a single socket. The answer is [`Answer::Done`] with a descriptor.
+    /// not concern a single socket. The answer is [`HostReply::Done`] with a descriptor.
     Generations,
     /// Passes the descriptor that reports requests to the kernel for SCTP sockets, which bypass the
     /// library (`SECCOMP_RET_USER_NOTIF`). If there is no descriptor, the value is an `errno` with
@@ -130,7 +130,7 @@ pub enum Request {
 
 /// Answers of the host to requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum HostReply {
     /// Success.
     Done,
     /// Number of an association.

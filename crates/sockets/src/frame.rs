@@ -1,5 +1,5 @@
-//! Frames on a socket's descriptor: each datagram is a [`Frame`] header of [`HEADER`] bytes,
-//! followed by the payload.
+//! Frames on a socket's descriptor: each datagram is a [`HostFrameHeader`] header of [`HEADER`]
+//! bytes, followed by the payload.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ pub const HEADER: usize = 64;
 
 /// Kinds of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum HostFrameKind {
     /// First frame from a program: names the association that the socket takes over ([`hello`]).
     Hello,
     /// A message, or a part of one.
@@ -24,13 +24,13 @@ pub enum Kind {
     Nothing,
 }
 
-const KINDS: [Kind; 6] = [
-    Kind::Hello,
-    Kind::Data,
-    Kind::Notification,
-    Kind::Error,
-    Kind::Incoming,
-    Kind::Nothing,
+const KINDS: [HostFrameKind; 6] = [
+    HostFrameKind::Hello,
+    HostFrameKind::Data,
+    HostFrameKind::Notification,
+    HostFrameKind::Error,
+    HostFrameKind::Incoming,
+    HostFrameKind::Nothing,
 ];
 
 /// The message is unordered.
@@ -55,9 +55,9 @@ pub const DEFAULT_POLICY: u8 = 128;
 
 /// Header of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct HostFrameHeader {
     /// Kind of the frame.
-    pub kind: Kind,
+    pub kind: HostFrameKind,
     /// Bitwise OR of the flags above.
     pub flags: u8,
     /// Stream of the message.
@@ -80,7 +80,7 @@ pub struct Frame {
     pub value: u32,
     /// Policy of RFC 7496, with its number in Linux; 0: none.
     pub policy: u16,
-    /// The `errno` of a [`Kind::Error`].
+    /// The `errno` of a [`HostFrameKind::Error`].
     pub error: i32,
     /// Source or destination of the message.
     pub address: Option<SocketAddr>,
@@ -92,7 +92,7 @@ pub struct Frame {
     pub cumulative_tsn: u32,
 }
 
-impl Frame {
+impl HostFrameHeader {
     /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
@@ -165,21 +165,21 @@ impl Frame {
 }
 
 /// First frame of a program. It names the association that the socket takes over, which came from
-/// [`Kind::Incoming`] or was peeled off; 0: none. If the program needs a secret, it follows this
-/// frame.
+/// [`HostFrameKind::Incoming`] or was peeled off; 0: none. If the program needs a secret, it
+/// follows this frame.
 pub fn hello(incoming: u32) -> [u8; HEADER] {
-    let frame = Frame {
-        kind: Kind::Hello,
+    let frame = HostFrameHeader {
+        kind: HostFrameKind::Hello,
         association: incoming,
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     frame.encode()
 }
 
 /// The association number in a [`hello`] frame.
 pub fn of_hello(bytes: &[u8]) -> Option<u32> {
-    let frame = Frame::decode(bytes)?;
-    (frame.kind == Kind::Hello).then_some(frame.association)
+    let frame = HostFrameHeader::decode(bytes)?;
+    (frame.kind == HostFrameKind::Hello).then_some(frame.association)
 }
 
 #[cfg(test)]
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn a_frame_is_read_as_written() {
         for address in ["192.0.2.1:7", "[2001:db8::1]:65535"] {
-            let frame = Frame {
-                kind: Kind::Incoming,
+            let frame = HostFrameHeader {
+                kind: HostFrameKind::Incoming,
                 flags: UNORDERED | MORE,
                 stream: 0x0102,
                 ppid: 0x0304_0506,
@@ -206,18 +206,18 @@ mod tests {
                 key: Some(0),
                 cumulative_tsn: 0x0506_0708,
             };
-            assert_eq!(Frame::decode(&frame.encode()), Some(frame));
+            assert_eq!(HostFrameHeader::decode(&frame.encode()), Some(frame));
         }
         assert_eq!(of_hello(&hello(70_000)), Some(70_000));
     }
 
     #[test]
     fn invalid_frames_are_refused() {
-        let good = Frame::default().encode();
-        assert_eq!(Frame::decode(&good[..HEADER - 1]), None);
+        let good = HostFrameHeader::default().encode();
+        assert_eq!(HostFrameHeader::decode(&good[..HEADER - 1]), None);
         let mut bad = good;
         bad[0] = 200;
-        assert_eq!(Frame::decode(&bad), None);
+        assert_eq!(HostFrameHeader::decode(&bad), None);
         assert_eq!(of_hello(&good), None);
     }
 }

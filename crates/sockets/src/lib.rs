@@ -23,7 +23,7 @@ pub mod host;
 pub mod options;
 mod socket_type;
 
-pub use socket_type::{SocketType, Style};
+pub use socket_type::{SocketStyle, SocketType};
 
 /// Abstract Unix address (as in `sun_path`) at which the host `name` accepts sockets of this type.
 /// Programs connect to it, and recognize SCTP sockets and their types by this peer address.

@@ -149,11 +149,11 @@ const EVENT_KINDS: usize = 14;
 
 /// Options that a program has set on a socket.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct SocketOptions {
     set: BTreeMap<(i32, i32), Vec<u8>>,
 }
 
-impl Options {
+impl SocketOptions {
     /// Options of a new socket, with AUTH (RFC 4895) enabled as by Linux's `net.sctp.auth_enable`.
     pub fn with_auth() -> Self {
         let mut options = Self::default();
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn an_option_is_read_as_it_was_set() {
         let shorts = table::shorts;
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         assert_eq!(options.short(INITMSG, 0), 10);
         options
             .set(IPPROTO_SCTP, INITMSG, &shorts(&[5, 6, 7, 8]))
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_given_as_a_number_or_with_its_association() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         options.set(IPPROTO_SCTP, 13, &words(&[1200])).unwrap();
         assert_eq!(options.get(IPPROTO_SCTP, 13, 8), Ok(words(&[0, 1200])));
         options.set(IPPROTO_SCTP, 13, &words(&[3, 900])).unwrap();
@@ -452,7 +452,7 @@ mod tests {
 
     #[test]
     fn fields_of_0_keep_their_values() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         let rto = |it: [u32; 3]| words(&[0, it[0], it[1], it[2]]);
         options
             .set(IPPROTO_SCTP, RTOINFO, &rto([2000, 0, 0]))
@@ -475,8 +475,8 @@ mod tests {
 
     #[test]
     fn structs_of_older_programs_are_taken() {
-        let mut options = Options::default();
-        let sack = |options: &mut Options, delay| {
+        let mut options = SocketOptions::default();
+        let sack = |options: &mut SocketOptions, delay| {
             options
                 .set(IPPROTO_SCTP, DELAYED_SACK, &words(&[0, delay]))
                 .unwrap();
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn the_two_structs_of_defaults_are_one() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         let info = [
             &7_u16.to_ne_bytes()[..],
             &1_u16.to_ne_bytes(),
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn notifications_are_wanted_one_by_one_or_together() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         // struct sctp_event: SCTP_SHUTDOWN_EVENT, on.
         let event = [&0_u32.to_ne_bytes()[..], &0x8005_u16.to_ne_bytes(), &[1, 0]].concat();
         options.set(IPPROTO_SCTP, EVENT, &event).unwrap();
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn linger_counts_where_it_is_on() {
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         assert_eq!(options.linger(), None);
         options.set(SOL_SOCKET, SO_LINGER, &words(&[1, 0])).unwrap();
         assert_eq!(options.linger(), Some(0));

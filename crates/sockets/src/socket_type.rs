@@ -4,7 +4,7 @@ use crate::PREFIX;
 
 /// Style of a socket: the number of associations that it can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum SocketStyle {
     /// One-to-one (SOCK_STREAM): a single association.
     OneToOne,
     /// One-to-many (SOCK_SEQPACKET): any number of associations.
@@ -19,22 +19,22 @@ pub struct SocketType {
     /// True if the address family is AF_INET6.
     pub v6: bool,
     /// Style of the socket.
-    pub style: Style,
+    pub style: SocketStyle,
 }
 
 impl SocketType {
     /// All socket types.
     pub const ALL: [Self; 6] = [
-        Self::new(false, Style::OneToOne),
-        Self::new(false, Style::OneToMany),
-        Self::new(false, Style::PeeledOff),
-        Self::new(true, Style::OneToOne),
-        Self::new(true, Style::OneToMany),
-        Self::new(true, Style::PeeledOff),
+        Self::new(false, SocketStyle::OneToOne),
+        Self::new(false, SocketStyle::OneToMany),
+        Self::new(false, SocketStyle::PeeledOff),
+        Self::new(true, SocketStyle::OneToOne),
+        Self::new(true, SocketStyle::OneToMany),
+        Self::new(true, SocketStyle::PeeledOff),
     ];
 
     /// Creates a socket type.
-    pub const fn new(v6: bool, style: Style) -> Self {
+    pub const fn new(v6: bool, style: SocketStyle) -> Self {
         Self { v6, style }
     }
 
@@ -42,9 +42,9 @@ impl SocketType {
     pub(crate) const fn letters(self) -> [u8; 2] {
         let family = if self.v6 { b'6' } else { b'4' };
         let style = match self.style {
-            Style::OneToOne => b'o',
-            Style::OneToMany => b'm',
-            Style::PeeledOff => b'p',
+            SocketStyle::OneToOne => b'o',
+            SocketStyle::OneToMany => b'm',
+            SocketStyle::PeeledOff => b'p',
         };
         [family, style]
     }
@@ -60,7 +60,7 @@ impl SocketType {
 
     /// Whether the socket can have many associations.
     pub fn is_one_to_many(self) -> bool {
-        self.style == Style::OneToMany
+        self.style == SocketStyle::OneToMany
     }
 }
 

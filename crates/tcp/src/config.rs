@@ -7,7 +7,8 @@ use anabranch_congestion::registry::{needs_rate_samples, own_window, paces_itsel
 use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::{Algorithm, registry, settings_with_bbr};
 use anabranch_settings::{
-    Amount, Datum, InvalidValue, Kind, SettingError, Value, look_up, profiled, without_effect,
+    Datum, InvalidValue, Kind, SettingError, SettingValue, WindowSize, look_up, profiled,
+    without_effect,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
@@ -64,7 +65,7 @@ settings_with_bbr! {
         mss: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
         /// Receive buffer, and thus the largest window that is offered to the peer. Without
         /// `window_scale`, or with a peer that does not scale, at most 65535 B.
-        receive_buffer: Amount = Amount::Bytes(65_535),
+        receive_buffer: WindowSize = WindowSize::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
         /// Send buffer: number of bytes that [`Connection::write`] accepts and keeps until they are
         /// acknowledged.

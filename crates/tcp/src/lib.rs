@@ -26,4 +26,4 @@ pub use connection::{Connection, Ports, WriteError};
 pub use event::{Event, Failure};
 pub use profile::Profile;
 pub use state::State;
-pub use stats::{Dropped, Stats};
+pub use stats::{DroppedSegments, Stats};

@@ -6,7 +6,7 @@ mod values;
 
 use anabranch_congestion::registry::{needs_rate_samples, own_floor, own_window};
 pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
-pub use anabranch_settings::{Amount, Limit, Pause, Setting, SettingError, Span};
+pub use anabranch_settings::{Pause, PositiveTime, RetryLimit, Setting, SettingError, WindowSize};
 pub use values::{DelayedAckRules, InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
 
 use anabranch_settings::{Kind, switches};
@@ -101,16 +101,16 @@ switches! {
     delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2", needs delayed_ack or rack;
     /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` it is the shortest
     /// delay.
-    delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3", needs delayed_ack or rack;
+    delayed_ack_timeout: PositiveTime => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3", needs delayed_ack or rack;
     /// Number of recent blocks that the receiver remembers for the SACK option. ns-2 remembers 3.
     sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4", needs sack;
     /// Retransmission timeout (RTO) before the first measurement. RFC 6298: 1 s. Earlier RFCs and
     /// ns-2: 3 s.
-    rto_initial: Span => TIMEOUT, "RFC 6298 §2.1";
+    rto_initial: PositiveTime => TIMEOUT, "RFC 6298 §2.1";
     /// Lower bound of the RTO.
-    rto_min: Span => TIMEOUT, "RFC 6298 §2.4";
+    rto_min: PositiveTime => TIMEOUT, "RFC 6298 §2.4";
     /// Upper bound of the RTO. RFC 6298 requires at least 60 s.
-    rto_max: Span => TIMEOUT, "RFC 6298 §2.5";
+    rto_max: PositiveTime => TIMEOUT, "RFC 6298 §2.5";
     /// After a lost SYN the RTO has this value when data transfer starts, unless the handshake
     /// yielded a measurement. 0: the RTO remains doubled.
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
@@ -124,9 +124,9 @@ switches! {
     /// again, down to its minimum (ns-2).
     repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// Number of consecutive timeouts after which the connection fails. 0: never (ns-2).
-    retransmission_limit: Limit, "RFC 9293 §3.8.3";
+    retransmission_limit: RetryLimit, "RFC 9293 §3.8.3";
     /// Number of timeouts of a SYN after which the connection fails. 0: never (ns-2).
-    syn_retransmission_limit: Limit, "RFC 9293 §3.8.3";
+    syn_retransmission_limit: RetryLimit, "RFC 9293 §3.8.3";
 }
 
 /// Name of a profile, and the function that creates it.
@@ -187,17 +187,17 @@ impl Profile {
             nagle: true,
             delayed_ack: true,
             delayed_ack_rules: DelayedAckRules::Rfc5681,
-            delayed_ack_timeout: Span(200 * MILLISECOND),
+            delayed_ack_timeout: PositiveTime(200 * MILLISECOND),
             sack_blocks_remembered: 8,
-            rto_initial: Span(SECOND),
-            rto_min: Span(SECOND),
-            rto_max: Span(60 * SECOND),
+            rto_initial: PositiveTime(SECOND),
+            rto_min: PositiveTime(SECOND),
+            rto_max: PositiveTime(60 * SECOND),
             rto_after_lost_syn: Pause(3 * SECOND),
             rtt_granularity: Pause(0),
             retransmission_cancels_rtt: true,
             repeated_timeout_keeps_ssthresh: true,
-            retransmission_limit: Limit(15),
-            syn_retransmission_limit: Limit(6),
+            retransmission_limit: RetryLimit(15),
+            syn_retransmission_limit: RetryLimit(6),
         }
     }
 
@@ -230,10 +230,10 @@ impl Profile {
             integer_halving: true,
             whole_segments: true,
             delayed_ack_rules: DelayedAckRules::Linux,
-            delayed_ack_timeout: Span(40 * MILLISECOND),
+            delayed_ack_timeout: PositiveTime(40 * MILLISECOND),
             sack_blocks_remembered: 4,
-            rto_min: Span(200 * MILLISECOND),
-            rto_max: Span(120 * SECOND),
+            rto_min: PositiveTime(200 * MILLISECOND),
+            rto_max: PositiveTime(120 * SECOND),
             ..Self::rfc6675()
         }
     }
@@ -257,16 +257,16 @@ impl Profile {
             restart_window: RestartWindow::One,
             nagle: false,
             delayed_ack: false,
-            delayed_ack_timeout: Span(100 * MILLISECOND),
+            delayed_ack_timeout: PositiveTime(100 * MILLISECOND),
             window_scale: false,
             sack_blocks_remembered: 3,
-            rto_initial: Span(3 * SECOND),
+            rto_initial: PositiveTime(3 * SECOND),
             rto_after_lost_syn: Pause(0),
             rtt_granularity: Pause(100 * MILLISECOND),
             retransmission_cancels_rtt: false,
             repeated_timeout_keeps_ssthresh: false,
-            retransmission_limit: Limit(0),
-            syn_retransmission_limit: Limit(0),
+            retransmission_limit: RetryLimit(0),
+            syn_retransmission_limit: RetryLimit(0),
             ..Self::rfc6675()
         }
     }

@@ -56,13 +56,13 @@ pub struct Stats {
     /// Segments received whose data was after a gap.
     pub out_of_order_received: u64,
     /// Segments dropped on receipt, by reason.
-    pub dropped: Dropped,
+    pub dropped: DroppedSegments,
 }
 
 /// Segments dropped on receipt, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Dropped {
+pub struct DroppedSegments {
     /// The segment is shorter than a header, or has an invalid data offset or option.
     pub malformed: u64,
     /// The checksum is wrong.

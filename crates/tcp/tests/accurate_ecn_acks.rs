@@ -9,7 +9,7 @@ use crate::common::{Fate, Line};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_congestion::{AckSample, Algorithm, CongestionControl, LossCause, Needs};
+use anabranch_congestion::{AckSample, Algorithm, CongestionControl, LossCause, Requirement};
 use anabranch_tcp::profile::{InitialWindow, RecoveryKind};
 use anabranch_tcp::{Connection, Event, Failure};
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -242,7 +242,7 @@ static RECORDER: Algorithm = Algorithm {
     name: "recorder",
     about: "records the marked bytes",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|_, _| Box::new(Recorder),
 };

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_tcp::profile::Amount;
+use anabranch_tcp::profile::WindowSize;
 use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile, State};
 use anabranch_transport::time::{MILLISECOND as MS, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -211,7 +211,7 @@ fn options_are_used_only_where_both_offer_them() {
             (profile.sack, profile.timestamps, profile.window_scale) = (all, all, all);
             Config::new(profile).with(|it| {
                 it.mss = if all { 1400 } else { 900 };
-                it.receive_buffer = Amount::Bytes(200_000);
+                it.receive_buffer = WindowSize::Bytes(200_000);
             })
         };
         let mut world = World::new(config(client), config(server));
@@ -398,7 +398,7 @@ fn nagle_holds_small_segments_back() {
 
 #[test]
 fn a_closed_window_is_probed_and_opens_again() {
-    let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(2_500));
+    let server = Config::default().with(|it| it.receive_buffer = WindowSize::Bytes(2_500));
     let mut world = World::new(Config::default().with(|it| it.mss = 1000), server);
     world.ends[0].write(Bytes::from(vec![7; 6_000])).unwrap();
     world.run_until(20 * SECOND);
@@ -499,7 +499,7 @@ fn listening_survives_a_reset_of_a_half_open_connection() {
 /// not at the time planned for the next probe of the first time.
 #[test]
 fn each_closed_window_is_probed_from_the_timeout_on() {
-    let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(2_000));
+    let server = Config::default().with(|it| it.receive_buffer = WindowSize::Bytes(2_000));
     let mut world = World::new(Config::default().with(|it| it.mss = 1000), server);
     world.ends[0].write(Bytes::from(vec![7; 6_000])).unwrap();
     world.run_until(20 * SECOND);
@@ -520,7 +520,7 @@ fn each_closed_window_is_probed_from_the_timeout_on() {
 #[test]
 fn half_of_the_window_is_worth_a_segment() {
     for (size, more) in [(500, 1), (501, 0)] {
-        let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(1_000));
+        let server = Config::default().with(|it| it.receive_buffer = WindowSize::Bytes(1_000));
         let mut world = World::new(Config::default().with(|it| it.mss = 800), server);
         world.run_until(SECOND);
         world.ends[0].write(Bytes::from(vec![7; size])).unwrap();

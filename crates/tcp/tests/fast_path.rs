@@ -3,7 +3,7 @@
 //! runs must be identical to the last byte.
 
 use crate::common::{Fate, World};
-use anabranch_tcp::profile::Amount;
+use anabranch_tcp::profile::WindowSize;
 use anabranch_tcp::{Config, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Probe, ProbeSet};
@@ -44,7 +44,7 @@ fn config(draw: &mut Draw) -> Config {
     profile.growth_needs_full_cwnd = draw.chance(30);
     Config::new(profile).with(|it| {
         it.mss = [100, 536, 1448][draw.below(3) as usize];
-        it.receive_buffer = Amount::Bytes([4_000, 65_535, 300_000][draw.below(3) as usize]);
+        it.receive_buffer = WindowSize::Bytes([4_000, 65_535, 300_000][draw.below(3) as usize]);
         it.checksum = draw.chance(50);
         it.pacing = draw.chance(20).then_some(1.25);
     })

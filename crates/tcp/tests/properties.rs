@@ -5,7 +5,7 @@
 //! seed `n`.
 
 use anabranch_congestion::{Protocol, registry};
-use anabranch_tcp::profile::Amount;
+use anabranch_tcp::profile::WindowSize;
 use anabranch_tcp::{Config, Event, Failure, Profile, State};
 use anabranch_transport::time::SECOND;
 use bytes::Bytes;
@@ -63,7 +63,8 @@ fn config(draw: &mut Draw) -> Config {
     let algorithms = registry::all(Protocol::Tcp);
     Config::new(profile(draw)).with(|it| {
         it.mss = [100, 536, 1448, 9000][draw.below(4) as usize];
-        it.receive_buffer = Amount::Bytes([700, 4_000, 65_535, 300_000][draw.below(4) as usize]);
+        it.receive_buffer =
+            WindowSize::Bytes([700, 4_000, 65_535, 300_000][draw.below(4) as usize]);
         it.send_buffer = 20_000 + draw.below(100_000);
         it.congestion = algorithms[draw.below(algorithms.len() as u64) as usize];
     })

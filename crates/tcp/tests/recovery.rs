@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_tcp::profile::{InitialWindow, Pause, Span};
+use anabranch_tcp::profile::{InitialWindow, Pause, PositiveTime};
 use anabranch_tcp::{Config, Profile};
 use anabranch_transport::time::{MILLISECOND as MS, SECOND, seconds};
 use anabranch_transport::{Nanos, Probe};
@@ -320,7 +320,7 @@ fn an_idle_window_restarts() {
 fn newreno_does_not_fill_many_holes_one_by_one() {
     let mut profile = profile("newreno", 30);
     profile.limited_transmit = false;
-    profile.rto_min = Span(SECOND);
+    profile.rto_min = PositiveTime(SECOND);
     profile.rtt_granularity = Pause(0);
     const DROPS: &[u64] = &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
     let mut world = lossy(profile, 60, DROPS);

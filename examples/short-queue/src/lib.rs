@@ -2,7 +2,7 @@
 //! round-trip time is close to its minimum, because a full queue would have increased the time.
 
 use anabranch_congestion::{
-    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Requirement, registry,
 };
 use anabranch_python::kinds::{self, Language};
 use anabranch_transport::Nanos;
@@ -13,7 +13,7 @@ static SHORT_QUEUE: Algorithm = Algorithm {
     name: "short-queue",
     about: "halves only where the round-trip time tells of a queue",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(ShortQueue { base, seen: None }),
 };

@@ -31,7 +31,7 @@ use anabranch_bench::harness::rtc_sctp::RtcSctp;
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
 use anabranch_bench::processors;
-use anabranch_bench::scoreboard::{self, Figure};
+use anabranch_bench::scoreboard::{self, BenchResult};
 use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions, ThreadRuntime};
 use bytes::Bytes;
 use cpu_time::ProcessTime;
@@ -202,8 +202,8 @@ fn note(scores: &[Vec<Score>]) -> Outcome<()> {
                 .contains(&ours)
                 .then(|| by_dcsctp(CALLS, theirs, of));
             let before = (way.is_empty() && (ours, theirs) == (0, DCSCTP)).then_some(0.90);
-            let ratio = Figure::ratio(by_dcsctp(ours, theirs, of), before, 1.0);
-            (format!("pings {what}{way}"), Figure { limit, ..ratio })
+            let ratio = BenchResult::ratio(by_dcsctp(ours, theirs, of), before, 1.0);
+            (format!("pings {what}{way}"), BenchResult { limit, ..ratio })
         })
     });
     scoreboard::note(figures.collect()).map_err(|error| error.to_string())?;

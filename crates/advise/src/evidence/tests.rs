@@ -1,34 +1,44 @@
 use std::sync::Arc;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_lab::run::{self, Simulator};
 use anabranch_lab::store;
 use anabranch_scenario::document::Document;
-use anabranch_scenario::quantity::{Probability, Rate, Span};
+use anabranch_scenario::quantity::{Probability, Rate, TimeSpan};
 use anabranch_transport::time::MILLISECOND;
 
 use super::*;
-use crate::executor::{Executor, NoProgress};
+use crate::executor::{NoProgress, TrialExecutor};
 
 /// A question with a single candidate on a path with a bandwidth-delay product of 100 kbytes: 8
 /// Mbit/s x 100 ms.
 fn question(loss: f64) -> Question {
-    let mut question = Question::new(Span(100 * MILLISECOND), Rate(8_000_000), Probability(loss));
+    let mut question = Question::new(
+        TimeSpan(100 * MILLISECOND),
+        Rate(8_000_000),
+        Probability(loss),
+    );
     question.profiles = vec!["rfc9260".to_owned()];
     question.congestion = vec!["sctp".to_owned()];
     question.streams = vec![1, 4];
-    question.duration = Some(Span(5_000 * MILLISECOND));
+    question.duration = Some(TimeSpan(5_000 * MILLISECOND));
     question
 }
 
 fn results(document: &Document, seed: u64) -> Results {
-    let request = Request::default().with(|it| {
+    let request = PlanRequest::default().with(|it| {
         it.file = "spec.toml".to_owned();
         it.seed = seed;
     });
     let plan = Plan::of(document, request).unwrap_or_else(|error| panic!("{error}"));
-    let records =
-        run::in_memory(&Unit::all(&plan), seed, &Simulator::default(), 2, &|_| {}).expect("runs");
+    let records = run::in_memory(
+        &PlannedRun::all(&plan),
+        seed,
+        &Simulator::default(),
+        2,
+        &|_| {},
+    )
+    .expect("runs");
     Results {
         manifest: store::manifest(&plan, &records),
         spec: plan.spec.clone(),
@@ -38,7 +48,7 @@ fn results(document: &Document, seed: u64) -> Results {
 }
 
 fn found(question: &Question, jobs: usize) -> Search {
-    let executor = Executor {
+    let executor = TrialExecutor {
         jobs,
         runner: &Simulator::default(),
         progress: &NoProgress,
@@ -66,11 +76,14 @@ fn without_losses_the_buffer_is_the_asked_share_of_what_the_pipe_holds() {
     assert!((least..=least + 1).contains(&place), "{advised:?}");
     assert_eq!(advised.streams, 1, "nothing waits behind a hole");
     let half = advice.half().expect("half of it is shown");
-    assert_eq!((half.answer, half.limit), (Answer::Fails, Limit::Buffer));
+    assert_eq!(
+        (half.answer, half.limit),
+        (ShareVerdict::Fails, LimitingFactor::Buffer)
+    );
     let without = advice.tried.last().expect("without limit");
     assert_eq!(
         (without.setting.buffer, without.limit),
-        (None, Limit::Link),
+        (None, LimitingFactor::Link),
         "{without:?}"
     );
 }
@@ -80,7 +93,7 @@ fn half_of_the_least_buffer_is_not_run() {
     let question = question(0.0).checked().expect("sensible");
     let mut evidence = Evidence::plan(&question, &found(&question, 2)).expect("something holds");
     let grid = question.buffers();
-    let with = |buffer| Setting {
+    let with = |buffer| TunedSetting {
         buffer: Some(buffer),
         ..evidence.chosen
     };
@@ -139,13 +152,13 @@ fn the_answer_depends_on_the_seed_and_not_on_the_number_of_threads() {
     assert_ne!(one.unlimited, other.unlimited, "other losses");
 }
 
-fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> TestedSetting {
+fn tried(streams: u16, buffer: Option<u64>, answer: ShareVerdict) -> TestedSetting {
     let one = Summary {
         replications: 10,
         mean: 1.0,
         deviation: 0.1,
     };
-    let setting = Setting {
+    let setting = TunedSetting {
         control: 0,
         streams,
         buffer,
@@ -156,7 +169,7 @@ fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> TestedSetting {
         goodput: one,
         share: one,
         answer,
-        limit: Limit::Buffer,
+        limit: LimitingFactor::Buffer,
         utilization: 1.0,
         mean_cwnd: 1.0,
         cost: (0.0, 0.0),
@@ -166,13 +179,13 @@ fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> TestedSetting {
 
 #[test]
 fn an_unconfirmed_setting_is_replaced_by_the_next_larger_one() {
-    use Answer::{Fails, Holds, Open};
-    let chosen = Setting {
+    use ShareVerdict::{Fails, Holds, Open};
+    let chosen = TunedSetting {
         control: 0,
         streams: 2,
         buffer: Some(20),
     };
-    let place = |answers: [Answer; 6]| {
+    let place = |answers: [ShareVerdict; 6]| {
         let settings = [(1, 10), (1, 20), (1, 30), (2, 10), (2, 20), (2, 30)];
         let all: Vec<TestedSetting> = settings
             .iter()
@@ -203,7 +216,7 @@ fn an_unconfirmed_setting_is_replaced_by_the_next_larger_one() {
 
 #[test]
 fn settings_are_asked_to_stand_in_one_by_one() {
-    let of = |streams, buffer| Setting {
+    let of = |streams, buffer| TunedSetting {
         control: 0,
         streams,
         buffer: Some(buffer),
@@ -241,7 +254,7 @@ fn no_more_is_run_often_than_the_decision_needs() {
     assert_eq!(evidence.deciding[0], evidence.chosen);
     assert!(evidence.deciding[1].buffer < evidence.chosen.buffer);
     // The order in which `confirmed` considers the settings.
-    let order = |setting: &Setting| (setting.buffer, setting.streams);
+    let order = |setting: &TunedSetting| (setting.buffer, setting.streams);
     assert!(
         evidence.waiting.iter().is_sorted_by_key(order),
         "{:?}",

@@ -1,9 +1,9 @@
 use super::*;
-use crate::executor::{Executor, NoProgress};
+use crate::executor::{NoProgress, TrialExecutor};
 
 /// The ranking, and the question for the first candidate alone.
 fn own(question: &Question) -> (crate::Ranking, Question) {
-    let executor = Executor {
+    let executor = TrialExecutor {
         jobs: 2,
         runner: &anabranch_lab::run::Simulator::default(),
         progress: &NoProgress,
@@ -14,7 +14,11 @@ fn own(question: &Question) -> (crate::Ranking, Question) {
 }
 
 fn geo() -> Question {
-    Question::new(Span(560 * MILLISECOND), Rate(10_000_000), Probability(0.01))
+    Question::new(
+        TimeSpan(560 * MILLISECOND),
+        Rate(10_000_000),
+        Probability(0.01),
+    )
 }
 
 #[test]
@@ -22,15 +26,15 @@ fn omitted_values_are_derived_from_the_path() {
     let question = geo().checked().expect("sensible");
     // The bandwidth-delay product: 10 Mbit/s x 0.56 s = 700 000 bytes = 466.7 packets.
     assert_eq!(question.bandwidth_delay(), 700_000);
-    assert_eq!(question.queue(), Amount::Packets(467));
+    assert_eq!(question.queue(), Capacity::Packets(467));
     assert_eq!(question.message(), 1452);
     assert_eq!(question.least_buffer(), 1500);
     // The warm-up is 1 s + 20 x 0.56 s = 12.2 s, and the measurement 400 x 0.56 s = 224 s.
     assert_eq!(
         question.timing(),
-        Timing {
-            begin: Span(12_200 * MILLISECOND),
-            end: Span(236_200 * MILLISECOND)
+        RunTimes {
+            begin: TimeSpan(12_200 * MILLISECOND),
+            end: TimeSpan(236_200 * MILLISECOND)
         }
     );
 }
@@ -38,7 +42,7 @@ fn omitted_values_are_derived_from_the_path() {
 #[test]
 fn a_dear_path_is_measured_for_less_time() {
     let timed = |rate, rtt| {
-        let mut question = Question::new(Span(rtt), Rate(rate), Probability(0.0));
+        let mut question = Question::new(TimeSpan(rtt), Rate(rate), Probability(0.0));
         question.congestion.truncate(1);
         let (ranking, own) = own(&question);
         assert_eq!((ranking.better, question.duration), (None, None));
@@ -60,7 +64,11 @@ fn a_dear_path_is_measured_for_less_time() {
 
 #[test]
 fn a_path_with_scarce_losses_is_measured_until_there_are_enough() {
-    let mut question = Question::new(Span(40 * MILLISECOND), Rate(20_000_000), Probability(0.001));
+    let mut question = Question::new(
+        TimeSpan(40 * MILLISECOND),
+        Rate(20_000_000),
+        Probability(0.001),
+    );
     question.congestion.truncate(1);
     let (ranking, own) = own(&question);
     assert_eq!(own.scale, 1);
@@ -73,7 +81,7 @@ fn a_path_with_scarce_losses_is_measured_until_there_are_enough() {
 fn a_large_window_is_simulated_at_a_smaller_scale() {
     // The bandwidth-delay product of 10 Gbit/s x 90 ms is 75 000 packets of 1500 bytes.
     let mut question = Question::new(
-        Span(90 * MILLISECOND),
+        TimeSpan(90 * MILLISECOND),
         Rate(10_000_000_000),
         Probability(1e-5),
     );
@@ -85,7 +93,7 @@ fn a_large_window_is_simulated_at_a_smaller_scale() {
     question.scale = 10;
     assert_eq!(question.simulated_rate(), Rate(1_000_000_000));
     assert!((question.simulated_loss().0 - 1e-3).abs() < 1e-12);
-    assert_eq!(question.simulated_queue(), Amount::Packets(7500));
+    assert_eq!(question.simulated_queue(), Capacity::Packets(7500));
     assert_eq!(question.simulated_buffer(Some(1 << 20)), Size(104_857));
     assert!(
         question.buffers()[0] >= 15_000,
@@ -99,20 +107,20 @@ fn a_large_window_is_simulated_at_a_smaller_scale() {
 fn the_measured_time_of_a_run_is_bounded() {
     let mut question = geo();
     let bounds = |question: &Question| {
-        let seconds = |span: Span| span.0 / SECOND;
+        let seconds = |span: TimeSpan| span.0 / SECOND;
         (
             seconds(question.least_measured()),
             seconds(question.most_measured()),
         )
     };
     assert_eq!(bounds(&question), (5, 224));
-    question.rtt = Span(MILLISECOND);
+    question.rtt = TimeSpan(MILLISECOND);
     assert_eq!(bounds(&question), (1, 20));
-    question.rtt = Span(60 * MILLISECOND);
+    question.rtt = TimeSpan(60 * MILLISECOND);
     assert_eq!(bounds(&question), (3, 24));
-    question.rtt = Span(2 * SECOND);
+    question.rtt = TimeSpan(2 * SECOND);
     assert_eq!(bounds(&question), (5, 400));
-    question.duration = Some(Span(40 * SECOND));
+    question.duration = Some(TimeSpan(40 * SECOND));
     let timing = question.timing();
     assert_eq!(timing.end.0 - timing.begin.0, 40 * SECOND);
 }
@@ -144,7 +152,11 @@ fn candidates_stand_in_the_order_of_preference() {
         profiles: vec!["rfc9260".to_owned(), "rfc4960".to_owned()],
         ..geo()
     };
-    let names: Vec<String> = question.controls().iter().map(Control::to_string).collect();
+    let names: Vec<String> = question
+        .controls()
+        .iter()
+        .map(CandidateSender::to_string)
+        .collect();
     assert_eq!(names.len(), 12);
     assert_eq!(
         names[..7],
@@ -165,7 +177,11 @@ fn candidates_stand_in_the_order_of_preference() {
             it.congestion = congestion.iter().map(|&name| name.to_owned()).collect();
             it.recovery = recovery.iter().map(|&name| name.to_owned()).collect();
         });
-        let names = question.controls().iter().map(Control::to_string).collect();
+        let names = question
+            .controls()
+            .iter()
+            .map(CandidateSender::to_string)
+            .collect();
         let names: Vec<String> = names;
         names
     };
@@ -189,7 +205,7 @@ fn candidates_stand_in_the_order_of_preference() {
 fn time_dependent_controls_are_simulated_at_full_size_or_refused() {
     let large = |name: Option<&str>| {
         let fast = Question::new(
-            Span(90 * MILLISECOND),
+            TimeSpan(90 * MILLISECOND),
             Rate(10_000_000_000),
             Probability(1e-5),
         );
@@ -260,7 +276,7 @@ fn a_path_over_satellites_has_its_round_trip_time() {
     // satellite path takes less than twice that time.
     let rtt = question.rtt.seconds() * 1e3;
     assert!((37.2..75.0).contains(&rtt), "{rtt} ms");
-    assert_eq!(question.least_measured(), Span(60 * SECOND));
+    assert_eq!(question.least_measured(), TimeSpan(60 * SECOND));
     assert!(question.most_measured() >= question.least_measured());
     let refused = |from: &str, to: &str| over(from, to).expect_err("refused").to_string();
     assert!(refused("40.7", "51.5,-0.1").starts_with("from: "));
@@ -268,7 +284,7 @@ fn a_path_over_satellites_has_its_round_trip_time() {
     // A shell with an inclination of 53 degrees does not cover the pole.
     assert!(refused("90,0", "51.5,-0.1").contains("no path over starlink-1"));
     let mut slow = Satellites::new("40.7,-74.0", "51.5,-0.1");
-    slow.handover = Span(15 * SECOND);
+    slow.handover = TimeSpan(15 * SECOND);
     let slow = Question::over(slow, Rate(1_000_000), Probability(0.0));
     assert!(slow.is_err_and(|error| error.to_string().starts_with("handover: found 15 s")));
     let mut other = Satellites::new("40.7,-74.0", "51.5,-0.1");
@@ -281,7 +297,7 @@ fn nonsense_is_refused_with_what_is_allowed() {
     let wrong = [
         (
             Question {
-                rtt: Span(0),
+                rtt: TimeSpan(0),
                 ..geo()
             },
             "rtt",
@@ -323,7 +339,7 @@ fn nonsense_is_refused_with_what_is_allowed() {
         ),
         (
             Question {
-                queue: Some(Amount::Bytes(100)),
+                queue: Some(Capacity::Bytes(100)),
                 ..geo()
             },
             "queue",
@@ -344,7 +360,7 @@ fn nonsense_is_refused_with_what_is_allowed() {
         ),
         (
             Question {
-                duration: Some(Span(0)),
+                duration: Some(TimeSpan(0)),
                 ..geo()
             },
             "duration",
@@ -373,7 +389,7 @@ fn nonsense_is_refused_with_what_is_allowed() {
 #[test]
 fn a_sender_is_of_the_standard_by_what_it_is() {
     let is = |profile: &str, congestion: &str| {
-        let control = Control {
+        let control = CandidateSender {
             profile: profile.to_owned(),
             congestion: congestion.to_owned(),
             recovery: "standard".to_owned(),
@@ -390,6 +406,6 @@ fn a_sender_is_of_the_standard_by_what_it_is() {
 fn a_window_fills_link_and_queue_by_a_packet_a_round_trip() {
     // The bandwidth-delay product is 30 Mbit/s x 60 ms = 225000 B = 150 packets of 1500 B, and the
     // queue has the same size: 300 round trips.
-    let question = Question::new(Span(60_000_000), Rate(30_000_000), Probability(0.005));
-    assert_eq!(question.filling(), Span(18_000_000_000));
+    let question = Question::new(TimeSpan(60_000_000), Rate(30_000_000), Probability(0.005));
+    assert_eq!(question.filling(), TimeSpan(18_000_000_000));
 }

@@ -1,7 +1,7 @@
 use anabranch_scenario::quantity::{Probability, Rate};
 
 use super::*;
-use crate::executor::{Executor, NoProgress};
+use crate::executor::{NoProgress, TrialExecutor};
 
 /// Values that grow to 100 in steps of `step`, and then alternate by one.
 fn growing(step: f64) -> Vec<f64> {
@@ -41,16 +41,16 @@ fn halves_are_alike_unless_they_surely_differ_by_more_than_a_tie() {
 fn a_window_that_keeps_growing_is_not_measured_before_it_has_grown() {
     // With 8 Mbit/s x 100 ms, 67 packets fit on the link and 67 in the queue; filling both takes
     // 13.4 s.
-    let mut question = Question::new(Span(100_000_000), Rate(8_000_000), Probability(0.002));
+    let mut question = Question::new(TimeSpan(100_000_000), Rate(8_000_000), Probability(0.002));
     let warm_up = |question: &Question| {
-        let executor = Executor {
+        let executor = TrialExecutor {
             jobs: 2,
             runner: &anabranch_lab::run::Simulator::default(),
             progress: &NoProgress,
         };
         find_warm_up(question, 2_000.0, executor).expect("it runs")
     };
-    question.duration = Some(Span(5_000_000_000));
+    question.duration = Some(TimeSpan(5_000_000_000));
     question.congestion = vec!["westwood".to_owned()];
     let slow = warm_up(&question);
     question.congestion = vec!["sctp".to_owned()];

@@ -7,7 +7,7 @@ use super::address::ScopedAddr;
 use super::timed_address::{TimedAddress, seconds_or_none};
 use crate::number;
 use anabranch_engine::manual;
-use anabranch_scenario::quantity::{Rate, Size, Span};
+use anabranch_scenario::quantity::{Rate, Size, TimeSpan};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// The default SCTP port.
@@ -234,7 +234,7 @@ pub struct Perf {
     pub parallel: u16,
     /// Time to send. At its end unsent data is dropped, and data in flight has 2 s to arrive.
     #[arg(short = 't', long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
-    pub duration: Span,
+    pub duration: TimeSpan,
     /// Total bytes to send (overrides --duration).
     #[arg(short = 'n', long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
@@ -259,18 +259,18 @@ pub struct Perf {
     pub per_path: bool,
     /// Interval of reports; 0: only the summary.
     #[arg(short, long, value_name = "TIME", default_value = "1 s", value_parser = seconds_or_none)]
-    pub interval: Span,
+    pub interval: TimeSpan,
     /// Print one JSON document instead of lines.
     #[arg(short = 'J', long)]
     pub json: bool,
     /// Give up if the association is not established in this time; 0: after eight retransmissions
     /// of INIT (RFC 9260).
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
-    pub connect_timeout: Span,
+    pub connect_timeout: TimeSpan,
     /// Give up if nothing arrives at either end for this time; 0: never. A failover with the
     /// defaults of RFC 9260 takes 63 s, in which something arrives every 32 s.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = seconds_or_none)]
-    pub idle_timeout: Span,
+    pub idle_timeout: TimeSpan,
     /// Options of all commands on real sockets.
     #[command(flatten)]
     pub wire: NetOptions,
@@ -305,7 +305,7 @@ pub struct Cat {
     /// Give up if the association is not established in this time; 0: after eight retransmissions
     /// of INIT (RFC 9260).
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
-    pub connect_timeout: Span,
+    pub connect_timeout: TimeSpan,
     /// Stream to send on.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::whole::<u16>(0..=u16::MAX.into()))]
     pub stream: u16,
@@ -324,7 +324,7 @@ pub struct Cat {
     /// After the end of input, close once nothing has arrived for this time [default: 500 ms; with
     /// --listen: wait for the peer to close].
     #[arg(short, long, value_name = "TIME", value_parser = seconds_or_none)]
-    pub wait: Option<Span>,
+    pub wait: Option<TimeSpan>,
     /// Options of all commands on real sockets.
     #[command(flatten)]
     pub wire: NetOptions,
@@ -365,11 +365,11 @@ pub struct Emulate {
     #[arg(long)]
     pub no_udp_header: bool,
     /// Stop after this time [default: when interrupted].
-    #[arg(long, value_name = "TIME", value_parser = super::quantity::<Span>)]
-    pub duration: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = super::quantity::<TimeSpan>)]
+    pub duration: Option<TimeSpan>,
     /// Interval of reports; 0: only a final report.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
-    pub interval: Span,
+    pub interval: TimeSpan,
     /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
@@ -390,7 +390,7 @@ impl Emulate {
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
-pub struct Shell {
+pub struct ShellArguments {
     /// Spec whose nodes and links are emulated.
     #[arg(value_name = "SPEC")]
     pub spec: PathBuf,
@@ -559,7 +559,7 @@ Each host is a network namespace with the device sim0, the addresses of its node
 reached. Its time starts with COMMAND. When COMMAND ends, the other commands are ended, and its status is the exit status. A \
 report goes to standard error: packets, drops by reason, and by how much packets left later than computed. Works as root, and for other users \
 if they may create namespaces; COMMAND is root in its namespace then. Needs /dev/net/tun and `ip` (iproute2).")]
-    Shell(Box<Shell>),
+    Shell(Box<ShellArguments>),
     /// Run an existing SCTP program on this stack, without SCTP in the kernel.
     #[command(after_help = "Examples:
   anabranch wrap -- socat SCTP-LISTEN:5001,fork EXEC:cat
@@ -592,9 +592,9 @@ fn ppid(text: &str) -> Result<u32, String> {
 }
 
 /// Parses a time greater than 0; a number without a unit is in seconds.
-fn seconds(text: &str) -> Result<Span, String> {
+fn seconds(text: &str) -> Result<TimeSpan, String> {
     match seconds_or_none(text)? {
-        Span(0) => Err("found 0; allowed: more than 0".to_owned()),
+        TimeSpan(0) => Err("found 0; allowed: more than 0".to_owned()),
         span => Ok(span),
     }
 }

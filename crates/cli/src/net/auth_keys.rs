@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anabranch_net::SharedKeys;
-use anabranch_net::sctp::dtls::preshared::Settings;
+use anabranch_net::sctp::dtls::preshared::PresharedSettings;
 use anabranch_net::sctp::{Config, KeyMethods, Security};
 
 use crate::failure::Failure;
@@ -95,7 +95,10 @@ pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Fail
         let what = format!("--psk-file {name}: found {found} bytes; allowed: {MIN_SECRET} or more");
         return Err(Failure::Usage(what));
     }
-    protect(config, KeyMethods::preshared(Settings::new(&secret)));
+    protect(
+        config,
+        KeyMethods::preshared(PresharedSettings::new(&secret)),
+    );
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
 #[cfg(feature = "tls")]
-use anabranch_net::rfc6083::Settings;
+use anabranch_net::rfc6083::Rfc6083Settings;
 use anabranch_net::sctp::Authentication;
 use anabranch_net::{
     BindError, BindOptions, Carrier, Config, ENCAPSULATION_PORT, Endpoint, SharedSockets,
@@ -15,11 +15,11 @@ use super::address::{ScopedAddr, zone};
 use super::address_schedule::AddressSchedule;
 use super::arguments::{CarrierKind, NetOptions, Pmtu};
 use super::capture::{Recording, RecordingObserver};
-use super::certificates::Protection;
+use super::certificates::SecuritySettings;
 use super::worker_threads::WorkerThreads;
 use super::{MAX_MESSAGE, auth_keys};
 #[cfg(not(feature = "tls"))]
-use crate::absent::rfc6083::Settings;
+use crate::absent::rfc6083::Rfc6083Settings;
 use crate::failure::Failure;
 
 /// Default size of the receive and send buffer, bytes.
@@ -52,7 +52,7 @@ pub(super) struct Bound {
     pub(super) watched: Recording,
     pub(super) moves: AddressSchedule,
     /// Settings of RFC 6083, if it is used.
-    pub(super) secure: Option<Arc<Settings>>,
+    pub(super) secure: Option<Arc<Rfc6083Settings>>,
     /// The sockets and settings with which the endpoints were bound.
     sockets: Vec<SharedSockets>,
     config: Config,
@@ -170,7 +170,7 @@ impl NetOptions {
     }
 
     /// The settings of the transport, and those of RFC 6083 if it is used.
-    fn sctp(&self) -> Result<(Sctp, Option<Arc<Settings>>), Failure> {
+    fn sctp(&self) -> Result<(Sctp, Option<Arc<Rfc6083Settings>>), Failure> {
         self.check_once()?;
         let flag = |key: &str, value: Option<String>| value.map(|value| format!("{key}={value}"));
         let mut settings: Vec<String> = [
@@ -214,8 +214,10 @@ impl NetOptions {
         }
         let mut secure = None;
         match self.certificates.protection()? {
-            Some(Protection::DtlsChunk(methods)) => auth_keys::protect(&mut sctp.config, methods),
-            Some(Protection::Rfc6083(settings)) => {
+            Some(SecuritySettings::DtlsChunk(methods)) => {
+                auth_keys::protect(&mut sctp.config, methods)
+            }
+            Some(SecuritySettings::Rfc6083(settings)) => {
                 self.check_rfc6083(&sctp.config)?;
                 sctp.config.authentication = Authentication::Required;
                 secure = Some(settings);

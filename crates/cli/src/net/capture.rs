@@ -10,7 +10,7 @@ use anabranch_engine::live::Observed;
 use anabranch_net::sctp::AssociationId;
 use anabranch_net::{Direction, ObservedPacket, Observer};
 use anabranch_scenario::Transport;
-use anabranch_sim::{Frame, PacketFile, Way};
+use anabranch_sim::{CapturedPacket, PacketFile, Way};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 
 use super::arguments::NetOptions;
@@ -181,7 +181,7 @@ impl Observer for RecordingObserver {
             Direction::In => (Way::In, seen.remote, seen.local),
         };
         if let Some(file) = &mut self.lock().capture {
-            file.write(&Frame {
+            file.write(&CapturedPacket {
                 at,
                 interface: 0,
                 way,

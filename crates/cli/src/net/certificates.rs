@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 #[cfg(feature = "tls")]
-use anabranch_net::rfc6083::Settings;
+use anabranch_net::rfc6083::Rfc6083Settings;
 use anabranch_net::sctp::KeyMethods;
 use anabranch_net::sctp::dtls::record::MAX_CONTENT;
 use anabranch_scenario::quantity::Size;
 use clap::{Args, ValueEnum};
 
 #[cfg(not(feature = "tls"))]
-use crate::absent::rfc6083::Settings;
+use crate::absent::rfc6083::Rfc6083Settings;
 use crate::failure::Failure;
 
 /// Maximum size of a file with certificates, bytes.
@@ -42,7 +42,7 @@ pub struct Certificates {
     /// even if it has expired.
     /// If given several times, any of the values is accepted.
     #[arg(long, value_name = "SHA-256", requires = "tls_cert", value_parser = fingerprint)]
-    pub tls_fingerprint: Vec<Fingerprint>,
+    pub tls_fingerprint: Vec<CertificateFingerprint>,
     /// Name in the peer's certificate (subjectAltName): a URI, like spiffe://example.org/amf, or a
     /// DNS name. If given several times, any of the values is accepted. Without it, any name is
     /// accepted.
@@ -50,12 +50,12 @@ pub struct Certificates {
     pub tls_name: Vec<String>,
     /// Protocol that uses the certificates; both ends must use the same [default: dtls-chunk].
     #[arg(long, value_name = "PROTOCOL", requires = "tls_cert")]
-    pub security: Option<Protocol>,
+    pub security: Option<SecurityProtocol>,
 }
 
 /// Protocol that protects associations by certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Protocol {
+pub enum SecurityProtocol {
     /// The DTLS chunk: all packets are encrypted.
     DtlsChunk,
     /// DTLS 1.2 over SCTP: messages of at most 16 KiB are encrypted, and SCTP's chunks
@@ -65,9 +65,9 @@ pub enum Protocol {
 
 /// Settings of the protocol that protects associations.
 #[cfg_attr(not(feature = "tls"), allow(dead_code))]
-pub enum Protection {
+pub enum SecuritySettings {
     DtlsChunk(KeyMethods),
-    Rfc6083(Arc<Settings>),
+    Rfc6083(Arc<Rfc6083Settings>),
 }
 
 /// Maximum size of a message with RFC 6083.
@@ -75,11 +75,11 @@ const MAX_RECORD: Size = Size(MAX_CONTENT as u64);
 
 /// SHA-256 fingerprint of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint(pub [u8; 32]);
+pub struct CertificateFingerprint(pub [u8; 32]);
 
 /// Parses a fingerprint of 64 hexadecimal digits, optionally with colons as
 /// `openssl x509 -fingerprint` prints them.
-fn fingerprint(text: &str) -> Result<Fingerprint, String> {
+fn fingerprint(text: &str) -> Result<CertificateFingerprint, String> {
     let failed = || format!("found {text:?}; write 64 hexadecimal digits");
     let digits: String = text.chars().filter(|it| *it != ':').collect();
     if digits.len() != 64 || !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
@@ -90,13 +90,13 @@ fn fingerprint(text: &str) -> Result<Fingerprint, String> {
         let pair = digits.get(2 * at..2 * at + 2).ok_or_else(failed)?;
         *byte = u8::from_str_radix(pair, 16).map_err(|_| failed())?;
     }
-    Ok(Fingerprint(bytes))
+    Ok(CertificateFingerprint(bytes))
 }
 
 impl Certificates {
     /// Returns true if RFC 6083 is the selected protocol.
     pub fn is_rfc6083(&self) -> bool {
-        self.security == Some(Protocol::Rfc6083)
+        self.security == Some(SecurityProtocol::Rfc6083)
     }
 
     /// Refuses a message size that exceeds the maximum of RFC 6083.
@@ -111,7 +111,7 @@ impl Certificates {
 
     /// The protection that these options select; `None` without such options.
     #[cfg(not(feature = "tls"))]
-    pub fn protection(&self) -> Result<Option<Protection>, Failure> {
+    pub fn protection(&self) -> Result<Option<SecuritySettings>, Failure> {
         match self.tls_cert {
             Some(_) => Err(Failure::absent("anabranch --tls-cert", "tls")),
             None => Ok(None),
@@ -120,7 +120,7 @@ impl Certificates {
 
     /// The protection that these options select; `None` without such options.
     #[cfg(feature = "tls")]
-    pub fn protection(&self) -> Result<Option<Protection>, Failure> {
+    pub fn protection(&self) -> Result<Option<SecuritySettings>, Failure> {
         use anabranch_net::sctp::dtls::tls::{self, Credentials, Trust};
 
         use super::auth_keys::content;
@@ -145,21 +145,21 @@ impl Certificates {
             let what = "--tls-cert needs --tls-ca or --tls-fingerprint, which name trusted peers";
             return Err(Failure::Usage(what.to_owned()));
         }
-        for Fingerprint(bytes) in &self.tls_fingerprint {
+        for CertificateFingerprint(bytes) in &self.tls_fingerprint {
             trust = trust.with_fingerprint(*bytes);
         }
         for name in &self.tls_name {
             trust = trust.with_name(name);
         }
         if self.is_rfc6083() {
-            let settings = Settings::new(&credentials, trust);
+            let settings = Rfc6083Settings::new(&credentials, trust);
             let settings = settings.map_err(|error| refused(&names, error))?;
-            return Ok(Some(Protection::Rfc6083(Arc::new(settings))));
+            return Ok(Some(SecuritySettings::Rfc6083(Arc::new(settings))));
         }
-        let settings =
-            tls::Settings::new(credentials, trust, true).map_err(|error| refused(&names, error))?;
+        let settings = tls::TlsSettings::new(credentials, trust, true)
+            .map_err(|error| refused(&names, error))?;
         let config = anabranch_net::Config::default().with_certificates(Arc::new(settings));
-        Ok(Some(Protection::DtlsChunk(config.sctp.key_methods)))
+        Ok(Some(SecuritySettings::DtlsChunk(config.sctp.key_methods)))
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(bytes[..4], [0, 255, 0, 255]);
         assert_eq!(
             fingerprint(&["00:FF"; 16].join(":")),
-            Ok(Fingerprint(bytes))
+            Ok(CertificateFingerprint(bytes))
         );
         for wrong in ["", "00", &plain[1..], &"0g".repeat(32), &"é".repeat(32)] {
             assert!(fingerprint(wrong).is_err(), "{wrong}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[cfg(feature = "tls")]
-use anabranch_net::rfc6083::{RECORD_OVERHEAD, SecureAssociation, SecureError, Settings};
+use anabranch_net::rfc6083::{RECORD_OVERHEAD, Rfc6083Settings, SecureAssociation, SecureError};
 use anabranch_net::sctp::dtls::PeerIdentity;
 use anabranch_net::{
     Association, AssociationError, CloseReason, Message, MessagePart, SendError, SendOptions,
@@ -13,7 +13,7 @@ use anabranch_net::{
 use bytes::Bytes;
 
 #[cfg(not(feature = "tls"))]
-use crate::absent::rfc6083::{RECORD_OVERHEAD, SecureAssociation, SecureError, Settings};
+use crate::absent::rfc6083::{RECORD_OVERHEAD, Rfc6083Settings, SecureAssociation, SecureError};
 
 /// An association, and its DTLS connection if RFC 6083 is used.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl Connection {
     /// no handshake.
     pub async fn client(
         association: Association,
-        settings: Option<Arc<Settings>>,
+        settings: Option<Arc<Rfc6083Settings>>,
         limit: Duration,
     ) -> Result<Self, String> {
         let Some(settings) = settings else {
@@ -91,7 +91,7 @@ impl Connection {
     /// no handshake.
     pub async fn server(
         association: Association,
-        settings: Option<Arc<Settings>>,
+        settings: Option<Arc<Rfc6083Settings>>,
     ) -> Result<Self, String> {
         let Some(settings) = settings else {
             return Ok(Self::plain(association));

@@ -13,7 +13,7 @@ const MAX_TEXT: usize = 512;
 
 /// Parameters of data that a source should send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct SourceParameters {
     /// Size of a message, bytes.
     pub message: u64,
     /// Total bytes to send; `None`: until the peer closes.
@@ -26,7 +26,7 @@ pub struct Job {
 
 /// Receive statistics: messages, bytes, and duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceiverCounts {
     pub messages: u64,
     pub bytes: u64,
     /// Time from the first byte to the last.
@@ -52,7 +52,7 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlMessage {
     /// First message of a client: requests that the server sends data.
-    Source(Job),
+    Source(SourceParameters),
     /// From the client to a source: requests that it stops sending, and reports its statistics.
     Stop,
     /// From the client to a sink, after its data: the number of messages that were sent. When they
@@ -62,7 +62,7 @@ pub enum ControlMessage {
         messages: u64,
     },
     /// Answer of a sink: its statistics.
-    Received(Received),
+    Received(ReceiverCounts),
     /// Last message of a source: its statistics.
     Sent(Sent),
 }
@@ -119,7 +119,7 @@ impl ControlMessage {
                 if !(1..=super::MAX_MESSAGE).contains(&message) {
                     return None;
                 }
-                ControlMessage::Source(Job {
+                ControlMessage::Source(SourceParameters {
                     message,
                     bytes: value("bytes").filter(|&bytes| bytes > 0),
                     unordered: value("unordered")? == 1,
@@ -130,7 +130,7 @@ impl ControlMessage {
             "count" => ControlMessage::Count {
                 messages: value("messages")?,
             },
-            "received" => ControlMessage::Received(Received {
+            "received" => ControlMessage::Received(ReceiverCounts {
                 messages: value("messages")?,
                 bytes: value("bytes")?,
                 nanoseconds: value("nanoseconds")?,
@@ -163,13 +163,13 @@ mod tests {
             srtt: Some(6),
         };
         for text in [
-            ControlMessage::Source(Job {
+            ControlMessage::Source(SourceParameters {
                 message: 1,
                 bytes: None,
                 unordered: true,
                 rate: Some(2_000_000),
             }),
-            ControlMessage::Source(Job {
+            ControlMessage::Source(SourceParameters {
                 message: 1 << 20,
                 bytes: Some(5),
                 unordered: false,
@@ -177,7 +177,7 @@ mod tests {
             }),
             ControlMessage::Stop,
             ControlMessage::Count { messages: 7 },
-            ControlMessage::Received(Received {
+            ControlMessage::Received(ReceiverCounts {
                 messages: 1,
                 bytes: 2,
                 nanoseconds: 3,

@@ -6,7 +6,9 @@ mod tun;
 use std::fs;
 use std::time::Duration;
 
-use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError, Timing};
+use anabranch_emulate::{
+    Carrier, Config, DepartureLateness, EmulationReport, Emulator, Framing, Path, StartError,
+};
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::planner;
 use anabranch_engine::world::{self, WorldError};
@@ -14,7 +16,7 @@ use anabranch_lab::spec_files;
 use anabranch_lab::spec_source::Folder;
 use anabranch_scenario::Spec;
 use anabranch_settings::counted;
-use anabranch_sim::{BuildError, DropCounts, DropReason, Family, Seed};
+use anabranch_sim::{AddressFamily, BuildError, DropCounts, DropReason, Seed};
 
 use super::Interrupts;
 use super::arguments::Emulate;
@@ -156,7 +158,7 @@ fn check(path: &Path) -> Result<(), String> {
             "found node {name} as both ends; packets enter at one node and leave at another"
         ));
     }
-    let linked = |node| topology.addresses(node, Family::V4).next().is_some();
+    let linked = |node| topology.addresses(node, AddressFamily::V4).next().is_some();
     match [path.near, path.far]
         .into_iter()
         .find(|&node| !linked(node))
@@ -170,7 +172,7 @@ fn check(path: &Path) -> Result<(), String> {
 }
 
 /// Formats a report as one line.
-fn line(report: &Report) -> String {
+fn line(report: &EmulationReport) -> String {
     let [there, back] = [report.sent[1], report.sent[0]];
     let dropped = drops(&report.dropped);
     format!(
@@ -182,7 +184,7 @@ fn line(report: &Report) -> String {
 }
 
 /// Formats the accuracy of the timing.
-fn timing(timing: &Timing) -> String {
+fn timing(timing: &DepartureLateness) -> String {
     let us = |nanos: u64| nanos as f64 / 1e3;
     format!(
         "late by {:.0} us on average, {:.0} us (99 %), {:.0} us at most",

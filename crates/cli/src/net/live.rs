@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
 use anabranch_engine::live::{self, LIVE, Live, Observed};
-use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::plan::{Plan, PlannedRun};
 use anabranch_engine::point::PlannedPoint;
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
@@ -21,7 +21,7 @@ use anabranch_net::{
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::{Flow, Spec};
 use anabranch_settings::counted;
-use anabranch_sim::workload::{Offer, Workload};
+use anabranch_sim::workload::{NextMessage, Workload};
 use anabranch_sim::{BuildError, Seed};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 use bytes::Bytes;
@@ -46,7 +46,7 @@ pub struct MixedRunner<'a> {
 impl Runner for MixedRunner<'_> {
     fn run(
         &self,
-        unit: &Unit<'_>,
+        unit: &PlannedRun<'_>,
         seed: u64,
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
@@ -57,7 +57,7 @@ impl Runner for MixedRunner<'_> {
         }
     }
 
-    fn kind(&self, unit: &Unit<'_>) -> &'static str {
+    fn kind(&self, unit: &PlannedRun<'_>) -> &'static str {
         if self.live.contains(&unit.experiment.id) {
             LIVE
         } else {
@@ -69,7 +69,7 @@ impl Runner for MixedRunner<'_> {
         self.live.to_vec()
     }
 
-    fn wants(&self, unit: &Unit<'_>) -> bool {
+    fn wants(&self, unit: &PlannedRun<'_>) -> bool {
         self.simulator.wants(unit)
     }
 }
@@ -116,7 +116,7 @@ fn flow(spec: &Spec) -> Result<&Flow, String> {
 }
 
 /// Runs one replication in real time.
-fn observe(unit: &Unit<'_>, seed: u64) -> Result<Vec<Observed>, String> {
+fn observe(unit: &PlannedRun<'_>, seed: u64) -> Result<Vec<Observed>, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -233,7 +233,7 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
     let options = SendOptions::default().with_unordered(unordered);
     // Without a rate, a bulk workload offers data whenever it is polled.
-    while let Offer::Now(message) = bulk.next(0) {
+    while let NextMessage::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);
         let sent = association.send(piece, options.with_stream(None)).await;
         sent.map_err(|error| error.to_string())?;

@@ -35,7 +35,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anabranch_net::{Association, Peer, Status};
-use anabranch_scenario::quantity::{Rate, Size, Span};
+use anabranch_scenario::quantity::{Rate, Size, TimeSpan};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[cfg(not(feature = "data-channels"))]
@@ -250,10 +250,10 @@ async fn peer(
 }
 
 /// The duration of a timeout; 0 means no timeout.
-fn limit(span: Span) -> Duration {
+fn limit(span: TimeSpan) -> Duration {
     match span {
-        Span(0) => FAR_FUTURE,
-        Span(nanoseconds) => Duration::from_nanos(nanoseconds),
+        TimeSpan(0) => FAR_FUTURE,
+        TimeSpan(nanoseconds) => Duration::from_nanos(nanoseconds),
     }
 }
 

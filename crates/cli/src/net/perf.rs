@@ -24,8 +24,8 @@ use crate::failure::Failure;
 use crate::stderr::note;
 use associations::Associations;
 use cpu_time::CpuTimer;
-use report::{Peers, Report};
-use session::{Plan, SessionEnd};
+use report::{Peers, ReportWriter};
+use session::{PerfPlan, SessionEnd};
 
 /// Interval at which associations are checked for idleness.
 const WATCH: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
         .iter()
         .for_each(|it| bound.moves.print_outcomes(it.association()));
     let (printer, written) = Printer::stdout();
-    let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
+    let mut report = ReportWriter::begin(&arguments, &peers(&associations), printer)?;
     let processor = CpuTimer::begin();
     let mut flows = Associations::begin(plans, associations);
     let attended = attend(
@@ -83,7 +83,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
 struct Opened {
     bound: Bound,
     /// The established associations, each with its plan.
-    begun: Vec<(Plan, Connection)>,
+    begun: Vec<(PerfPlan, Connection)>,
     /// Why some associations could not be established.
     missing: Option<String>,
 }
@@ -94,7 +94,7 @@ async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     let certificates = &arguments.wire.certificates;
     certificates.check_message_size(arguments.message_size)?;
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
-    let plans = Plan::each(arguments);
+    let plans = PerfPlan::each(arguments);
     let mut bound = arguments
         .wire
         .bind(Ports::Own(arguments.local_port, plans.len()), zone)?;
@@ -165,7 +165,7 @@ async fn attend(
     arguments: &Perf,
     endpoints: &[Endpoint],
     flows: &mut Associations,
-    report: &mut Report,
+    report: &mut ReportWriter,
     interrupts: &mut Interrupts,
 ) -> Result<(Option<String>, bool), Failure> {
     let mut ends: JoinSet<(usize, SessionEnd)> = flows.work();

@@ -11,7 +11,7 @@ use super::arguments::{Serve, Service};
 use super::bind::{Bound, Ports};
 use super::capture::SendMarker;
 use super::connection::{Connection, Part};
-use super::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
+use super::control_protocol::{ControlMessage, PPID, ReceiverCounts, Sent, SourceParameters};
 use super::metrics::Metrics;
 use super::print::Printer;
 use super::rate_limiter::RateLimiter;
@@ -83,7 +83,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         format!("listening: {}", bound.place())
     })?;
     let metrics = start_metrics(&arguments, &bound, &printer).await?;
-    let job = Job {
+    let job = SourceParameters {
         message: arguments.message_size.unwrap_or(MESSAGE).0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
         unordered: arguments.unordered,
@@ -244,7 +244,7 @@ async fn attend(
     log: Log,
     association: Connection,
     service: Service,
-    job: Job,
+    job: SourceParameters,
     at_once: bool,
 ) -> Option<String> {
     let extensions = association.association().negotiated().names();
@@ -320,7 +320,7 @@ async fn sink(
         if wanted.is_some_and(|wanted| count.messages >= wanted) {
             wanted = None;
             let time = between.map(|[begin, end]| end.duration_since(begin));
-            let received = Received {
+            let received = ReceiverCounts {
                 messages: count.messages,
                 bytes: count.bytes,
                 nanoseconds: time.map_or(0, |time| time.as_nanos() as u64),
@@ -372,7 +372,7 @@ async fn echo(association: &Connection, count: &mut Count) -> Result<(), String>
 /// message if it is a request.
 async fn source(
     association: &Connection,
-    job: Job,
+    job: SourceParameters,
     at_once: bool,
     count: &mut Count,
 ) -> Result<(), String> {
@@ -392,7 +392,11 @@ async fn source(
 }
 
 /// Sends the messages of a job until the client stops it, and closes.
-async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(), String> {
+async fn send(
+    association: &Connection,
+    job: SourceParameters,
+    count: &mut Count,
+) -> Result<(), String> {
     let stopped = tokio::select! {
         biased;
         stopped = stop(association) => stopped?,
@@ -449,7 +453,7 @@ async fn stop(association: &Connection) -> Result<Stopped, String> {
 }
 
 /// Sends the messages of a job until the association accepts no more.
-async fn feed(association: &Connection, job: Job, count: &mut Count) -> Stopped {
+async fn feed(association: &Connection, job: SourceParameters, count: &mut Count) -> Stopped {
     let payload = Bytes::from(vec![0; job.message as usize]);
     let options = SendOptions::default().with_unordered(job.unordered);
     let mut left = job.bytes.unwrap_or(u64::MAX);

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 
 /// An address of the host, and the time at which it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedAddress {
     pub address: IpAddr,
     /// Time after the establishment of the association.
-    pub at: Span,
+    pub at: TimeSpan,
 }
 
 impl FromStr for TimedAddress {
@@ -29,9 +29,9 @@ impl FromStr for TimedAddress {
 }
 
 /// Parses a time, which may be 0; a number without a unit is in seconds.
-pub(super) fn seconds_or_none(text: &str) -> Result<Span, String> {
+pub(super) fn seconds_or_none(text: &str) -> Result<TimeSpan, String> {
     let bare = text.trim().parse::<f64>().is_ok();
-    let span: Span = if bare {
+    let span: TimeSpan = if bare {
         format!("{} s", text.trim()).parse()?
     } else {
         text.parse()?
@@ -47,9 +47,9 @@ mod tests {
     fn an_address_has_a_time_or_none() {
         let address = [192, 0, 2, 1].into();
         let at = |text: &str| text.parse::<TimedAddress>().map(|it| (it.address, it.at));
-        assert_eq!(at("192.0.2.1"), Ok((address, Span(0))));
-        assert_eq!(at("192.0.2.1@5"), Ok((address, Span(5_000_000_000))));
-        assert_eq!(at("192.0.2.1@20 ms"), Ok((address, Span(20_000_000))));
+        assert_eq!(at("192.0.2.1"), Ok((address, TimeSpan(0))));
+        assert_eq!(at("192.0.2.1@5"), Ok((address, TimeSpan(5_000_000_000))));
+        assert_eq!(at("192.0.2.1@20 ms"), Ok((address, TimeSpan(20_000_000))));
         for wrong in [
             "",
             "host",

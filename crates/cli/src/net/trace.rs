@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anabranch_engine::live::{Live, Observed};
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_lab::outputs;
 use anabranch_lab::outputs::WriteError;
 use anabranch_lab::run::{self, Quiet};
@@ -12,8 +12,8 @@ use anabranch_lab::store::Store;
 use anabranch_report::Outputs;
 use anabranch_report::reference::Reference;
 use anabranch_scenario::Transport;
-use anabranch_scenario::document::{Document, Table};
-use anabranch_scenario::quantity::{Rate, Span};
+use anabranch_scenario::document::{Document, SpecTable};
+use anabranch_scenario::quantity::{Rate, TimeSpan};
 use anabranch_transport::{Nanos, Probe};
 
 use crate::failure::Failure;
@@ -39,13 +39,13 @@ pub fn write(
 ) -> Result<(), Failure> {
     let start = observed.start;
     shift(&mut observed, start);
-    let request = Request::default().with(|it| {
+    let request = PlanRequest::default().with(|it| {
         it.file = "trace.toml".to_owned();
         it.seed = 1;
     });
     let plan = Plan::of(&spec(transport, &observed), request)?;
     let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
-    let runner = Live(|_: &Unit<'_>, _: u64| Ok(vec![observed.clone()]));
+    let runner = Live(|_: &PlannedRun<'_>, _: u64| Ok(vec![observed.clone()]));
     let results = run::run(&plan, &store, &runner, 1, &Quiet)
         .map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
     let failed = |error: WriteError| Failure::Outputs(Box::new(error), directory.to_owned());
@@ -69,27 +69,27 @@ fn shift(observed: &mut Observed, start: Nanos) {
 fn spec(transport: &Transport, observed: &Observed) -> Document {
     const FLOW: &str = "association";
     let last = observed.samples.last().map_or(0, |sample| sample.at);
-    let end = Span(last.max(1_000_000).next_multiple_of(1_000_000));
+    let end = TimeSpan(last.max(1_000_000).next_multiple_of(1_000_000));
     let recorded = |probe: &Probe| observed.samples.iter().any(|it| it.probe == *probe);
     let probes = Probe::ALL.iter().filter(|probe| recorded(probe));
     let probes: Vec<&str> = probes.map(|probe| probe.name()).collect();
-    let named = |name: &str| Table::new().with("name", name);
+    let named = |name: &str| SpecTable::new().with("name", name);
     let link = named("network")
         .with("between", ["here", "there"])
         .with("rate", Rate(1_000_000_000))
-        .with("delay", Span(1_000_000));
+        .with("delay", TimeSpan(1_000_000));
     let flow = named(FLOW)
         .with("from", "here")
         .with("to", "there")
-        .with("workload", Table::new().with("kind", "bulk"))
+        .with("workload", SpecTable::new().with("kind", "bulk"))
         .with("transport", transport);
-    let record = Table::new().with("flow", FLOW).with("probes", probes);
+    let record = SpecTable::new().with("flow", FLOW).with("probes", probes);
     let mut document = Document::new(NAME)
         .head(
             "A run on real sockets. The link stands for a network of which nothing is known: its rate and delay are no\nmeasurements, and simulating this file would not repeat the run.",
         )
         .with("title", "One association on real sockets")
-        .table("world", Table::new().with("duration", end))
+        .table("world", SpecTable::new().with("duration", end))
         .push("node", named("here"))
         .push("node", named("there"))
         .push("link", link)
@@ -97,10 +97,10 @@ fn spec(transport: &Transport, observed: &Observed) -> Document {
     // Goodput requires delivery times, which the sender alone does not know.
     let goodput = (!observed.deliveries.is_empty()).then_some("goodput");
     for metric in goodput.into_iter().chain(["retransmissions", "timeouts"]) {
-        let measure = Table::new().with("metric", metric).with("flow", FLOW);
+        let measure = SpecTable::new().with("metric", metric).with("flow", FLOW);
         document = document.push("measure", measure);
     }
-    let main = Table::new().with("id", "main").with("record", [record]);
+    let main = SpecTable::new().with("id", "main").with("record", [record]);
     document = document.push("experiment", main);
     for (probe, title, style) in [
         (Probe::Cwnd, "Congestion window", "step"),
@@ -115,17 +115,17 @@ fn spec(transport: &Transport, observed: &Observed) -> Document {
         (Probe::Received, "Chunks received", "points"),
     ] {
         if recorded(&probe) {
-            let curve = Table::new()
+            let curve = SpecTable::new()
                 .with("label", FLOW)
                 .with("flow", FLOW)
                 .with("probe", probe.name())
                 .with("style", style);
-            let figure = Table::new()
+            let figure = SpecTable::new()
                 .with("id", probe.name())
                 .with("title", title)
                 .with("kind", "time")
                 .with("experiment", "main")
-                .with("window", [Span(0), end])
+                .with("window", [TimeSpan(0), end])
                 .with("curve", [curve]);
             document = document.push("figure", figure);
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use anabranch_lab::parquet_table::{Column, write_parquet};
+use anabranch_lab::parquet_table::{ColumnValues, write_parquet};
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, great_circle, places};
 
 use super::{draw, start_seconds};
@@ -124,32 +124,36 @@ fn follow(arguments: &SatellitePath, constellation: Constellation, places: &[Pla
 }
 
 /// The columns of the table, for a Parquet file.
-fn columns(pairs: &[Pair], names: &[String], places: &[Place]) -> Vec<(&'static str, Column)> {
+fn columns(
+    pairs: &[Pair],
+    names: &[String],
+    places: &[Place],
+) -> Vec<(&'static str, ColumnValues)> {
     let ends = |end: usize| {
         let all = pairs.iter().map(|pair| names[pair.ends[end]].clone());
-        Column::Text(all.collect())
+        ColumnValues::Text(all.collect())
     };
     let there = |pair: &Pair| pair.last.is_some();
     let numbers = |value: &dyn Fn(&Pair) -> f64| {
         let all = pairs.iter();
-        Column::Numbers(all.map(|it| there(it).then(|| value(it))).collect())
+        ColumnValues::Numbers(all.map(|it| there(it).then(|| value(it))).collect())
     };
     let counts = |value: &dyn Fn(&Pair) -> usize| {
         let all = pairs.iter();
-        Column::Counts(all.map(|it| there(it).then(|| value(it) as u64)).collect())
+        ColumnValues::Counts(all.map(|it| there(it).then(|| value(it) as u64)).collect())
     };
     let circle = |pair: &Pair| Some(great_circle(places[pair.ends[0]], places[pair.ends[1]]));
     let without = |pair: &Pair| Some(pair.without as u64);
     let columns = [
         ends(0),
         ends(1),
-        Column::Numbers(pairs.iter().map(circle).collect()),
+        ColumnValues::Numbers(pairs.iter().map(circle).collect()),
         numbers(&|pair| pair.round_trip[0] * 1e3),
         numbers(&|pair| pair.round_trip[1] * 1e3),
         counts(&|pair| pair.changes),
         counts(&|pair| pair.satellites[0]),
         counts(&|pair| pair.satellites[1]),
-        Column::Counts(pairs.iter().map(without).collect()),
+        ColumnValues::Counts(pairs.iter().map(without).collect()),
     ];
     TITLES.into_iter().zip(columns).collect()
 }

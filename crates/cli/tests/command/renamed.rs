@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_settings::{Family, RENAMED};
+use anabranch_settings::{NameCategory, RENAMED};
 
 use super::anabranch;
 
@@ -21,11 +21,11 @@ fn each_former_flag_or_command_leads_to_one_that_exists() {
             assert!(status == Some(2) && text.contains(&expected), "{text}");
         };
         match it.family {
-            Family::Command => {
+            NameCategory::Command => {
                 is_renamed(run(&[it.old]));
                 assert_eq!(run(&[it.new, "--help"]).0, Some(0), "{}", it.new);
             }
-            Family::Flag(commands) => {
+            NameCategory::Flag(commands) => {
                 for command in commands {
                     // All services of a server have the same flags.
                     let words: &[&str] = match *command {

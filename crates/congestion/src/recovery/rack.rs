@@ -20,7 +20,7 @@ const MIN_RTT_SPAN: Nanos = 300 * SECOND;
 
 /// One transmission of a chunk or segment. Transmissions are ordered by time (RACK_sent_after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Transmission {
+pub struct RackTransmission {
     /// Transmission time, nanoseconds.
     pub sent_at: Nanos,
     /// Number that orders transmissions at the same time: the one with the higher number counts as
@@ -44,7 +44,7 @@ pub enum RackDecision {
 pub struct Rack {
     /// Latest transmission among the delivered data (RACK.xmit_ts, RACK.end_seq), and its
     /// round-trip time (RACK.rtt).
-    newest: Option<Transmission>,
+    newest: Option<RackTransmission>,
     rtt: Nanos,
     least_rtt: WindowedMin,
     /// Highest delivered number (RACK.fack).
@@ -75,7 +75,7 @@ impl Default for Rack {
 impl Rack {
     /// Records that `sent` was delivered; the acknowledgement that arrived at `now` is the first to
     /// report it (steps 1 to 3). `again`: it was a retransmission.
-    pub fn on_delivered(&mut self, now: Nanos, sent: Transmission, again: bool) {
+    pub fn on_delivered(&mut self, now: Nanos, sent: RackTransmission, again: bool) {
         let rtt = now.saturating_sub(sent.sent_at);
         if again {
             // The time is shorter than any round trip, so the acknowledgement is for an earlier
@@ -133,7 +133,7 @@ impl Rack {
     }
 
     /// Decides about data that was sent at `sent`, with the given reordering window (step 5).
-    pub fn judge(&self, now: Nanos, sent: Transmission, window: Nanos) -> RackDecision {
+    pub fn judge(&self, now: Nanos, sent: RackTransmission, window: Nanos) -> RackDecision {
         match self.newest {
             Some(newest) if sent < newest => {
                 let at = self.overdue_at(sent.sent_at, window);
@@ -168,7 +168,7 @@ mod tests {
     /// lost. After more of the original data is delivered, RACK works as usual.
     #[test]
     fn after_a_spurious_timeout_what_went_again_reports_nothing() {
-        let sent = |at: u64, number| Transmission {
+        let sent = |at: u64, number| RackTransmission {
             sent_at: at * MS,
             number,
         };
@@ -183,8 +183,8 @@ mod tests {
         assert_eq!(rack.judge(1_110 * MS, sent(0, 4), 0), RackDecision::Unknown);
     }
 
-    fn sent(at: Nanos, number: u64) -> Transmission {
-        Transmission {
+    fn sent(at: Nanos, number: u64) -> RackTransmission {
+        RackTransmission {
             sent_at: at * MS,
             number,
         }

@@ -8,7 +8,7 @@ use crate::AckSample;
 
 /// Interval `T` of [`Sampling::Rate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Interval {
+pub enum SamplingInterval {
     /// Constant interval, nanoseconds; at least 1.
     Fixed(Nanos),
     /// Multiple of the smoothed round-trip time. ISCC 2002 does not specify `T`; with one round
@@ -29,7 +29,7 @@ pub enum Sampling {
     /// Achieved rate (RE, ISCC 2002): `s_k = (sum of d_j with t_k - T < t_j <= t_k) / T`.
     Rate {
         /// Interval `T`.
-        interval: Interval,
+        interval: SamplingInterval,
     },
     /// Rate at which packets leave the bottleneck (BE, Mobicom 2001): `s_k = d_k / (t_k -
     /// t_(k-1))`. Bytes acknowledged at an instant that already has a sample are added to the next
@@ -98,14 +98,14 @@ impl Sampler {
 
     fn interval(
         &self,
-        interval: Interval,
+        interval: SamplingInterval,
         ack: &AckSample,
         estimate: Option<f64>,
     ) -> Option<Nanos> {
         Some(match interval {
-            Interval::Fixed(interval) => interval,
-            Interval::RoundTrips(count) => (ack.srtt? as f64 * count) as Nanos,
-            Interval::Adaptive { least } => {
+            SamplingInterval::Fixed(interval) => interval,
+            SamplingInterval::RoundTrips(count) => (ack.srtt? as f64 * count) as Nanos,
+            SamplingInterval::Adaptive { least } => {
                 let expected = ack.flightsize_before as f64 / time::seconds(self.rtt_min?.max(1));
                 let excess = expected - estimate.unwrap_or(0.0);
                 if excess > 0.0 {

@@ -43,7 +43,7 @@ fn near(found: Option<f64>, expected: f64) {
 /// acknowledgements after t - T.
 #[test]
 fn rate_counts_what_was_acknowledged_in_the_last_interval() {
-    let interval = Interval::Fixed(1000 * MILLISECOND);
+    let interval = SamplingInterval::Fixed(1000 * MILLISECOND);
     let mut rate = estimator(Sampling::Rate { interval }, Filter::None);
     assert_eq!(rate.rate(), None);
     for (at, bytes, expected) in [
@@ -62,7 +62,7 @@ fn rate_counts_what_was_acknowledged_in_the_last_interval() {
 #[test]
 fn rate_over_round_trips_needs_a_round_trip_and_ignores_empty_acknowledgements() {
     let sampling = Sampling::Rate {
-        interval: Interval::RoundTrips(2.0),
+        interval: SamplingInterval::RoundTrips(2.0),
     };
     let mut rate = estimator(sampling, Filter::None);
     rate.on_ack(&AckSample {
@@ -82,7 +82,7 @@ fn rate_over_round_trips_needs_a_round_trip_and_ignores_empty_acknowledgements()
 #[test]
 fn the_adaptive_interval_shrinks_as_the_rate_nears_the_expected() {
     let sampling = Sampling::Rate {
-        interval: Interval::Adaptive {
+        interval: SamplingInterval::Adaptive {
             least: 50 * MILLISECOND,
         },
     };
@@ -131,7 +131,7 @@ fn bytes_acknowledged_at_the_same_instant_count_in_the_next_sample() {
 
 #[test]
 fn a_long_silence_costs_little_and_leaves_nothing() {
-    let interval = Interval::RoundTrips(1.0);
+    let interval = SamplingInterval::RoundTrips(1.0);
     let mut rate = estimator(Sampling::Rate { interval }, Filter::MOBICOM_2001);
     rate.on_ack(&ack(0, 1_000_000, 100));
     near(rate.rate(), 1e7);
@@ -162,7 +162,7 @@ fn westwood_plus_takes_a_sample_each_round_trip() {
 /// x 0.1 x 0.4 = 0.5 s, a = 0.9/1.1, and the estimate is 2454.5.
 #[test]
 fn the_adaptive_filter_follows_jumps_and_smooths_calm() {
-    let interval = Interval::Fixed(100 * MILLISECOND);
+    let interval = SamplingInterval::Fixed(100 * MILLISECOND);
     let mut rate = estimator(Sampling::Rate { interval }, Filter::ABSE);
     for (at, bytes, expected) in [
         (1000, 100, 1000.0),

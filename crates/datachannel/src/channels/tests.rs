@@ -80,7 +80,7 @@ struct End {
 }
 
 impl End {
-    fn new(role: Role, pipe: Pipe) -> Self {
+    fn new(role: DtlsRole, pipe: Pipe) -> Self {
         let channels = Channels::new(role, LIMITS);
         Self {
             channels,
@@ -117,12 +117,12 @@ impl End {
 
 fn pair() -> (End, End) {
     let end = |role| End::new(role, Pipe::with_resets()).up();
-    (end(Role::Client), end(Role::Server))
+    (end(DtlsRole::Client), end(DtlsRole::Server))
 }
 
 fn pair_without_resets() -> (End, End) {
     let end = |role| End::new(role, Pipe::default()).up();
-    (end(Role::Client), end(Role::Server))
+    (end(DtlsRole::Client), end(DtlsRole::Server))
 }
 
 /// Transfers messages and resets in both directions until there are none.
@@ -465,7 +465,7 @@ fn large_messages_under_way_have_a_limit() {
 
 #[test]
 fn channels_before_the_association() {
-    let mut a = End::new(Role::Client, Pipe::with_resets());
+    let mut a = End::new(DtlsRole::Client, Pipe::with_resets());
     let (kept, closed) = (
         a.open(ChannelOptions::new("")),
         a.open(ChannelOptions::new("")),

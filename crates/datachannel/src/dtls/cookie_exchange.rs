@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::flight::{Flight, Message, message, without_cookie};
 use super::handshake::{Handshake, Stage};
 use super::{Dtls, MAX_DATAGRAM, Output, failed, record};
-use crate::channels::Role;
+use crate::channels::DtlsRole;
 use crate::close::Closed;
 use crate::identity::Identity;
 
@@ -24,7 +24,7 @@ use crate::identity::Identity;
 pub(super) struct EngineFactory {
     /// Instant of time 0.
     origin: Instant,
-    role: Role,
+    role: DtlsRole,
     certificate: dimpl::DtlsCertificate,
     plain: Arc<dimpl::Config>,
     /// Configuration of engines that request cookies.
@@ -35,7 +35,7 @@ impl EngineFactory {
     pub(super) fn new(
         origin: Instant,
         identity: &Identity,
-        role: Role,
+        role: DtlsRole,
         seed: u64,
     ) -> Result<Self, Closed> {
         let config = || dimpl::Config::builder().mtu(MAX_DATAGRAM);
@@ -60,7 +60,7 @@ impl EngineFactory {
     fn of(&self, config: &Arc<dimpl::Config>, now: Nanos) -> dimpl::Dtls {
         let (config, certificate) = (Arc::clone(config), self.certificate.clone());
         let mut engine = dimpl::Dtls::new_12(config, certificate, self.instant(now));
-        engine.set_active(self.role == Role::Client);
+        engine.set_active(self.role == DtlsRole::Client);
         engine
     }
 
@@ -193,7 +193,7 @@ impl Dtls {
         let before = std::mem::replace(&mut self.inner, engine);
         let deadline = self.deadline;
         if self.answers(now, &hello)? {
-            self.handshake = Handshake::new(Role::Server);
+            self.handshake = Handshake::new(DtlsRole::Server);
             self.handshake.begin(hello);
             return Ok(true);
         }

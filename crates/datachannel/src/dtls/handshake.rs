@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::Dtls;
 use super::flight::{Flight, Message, RejectedFragment, first_certificate, message, put};
 use super::record::{self, HandshakeFragment, Record, kind};
-use crate::channels::Role;
+use crate::channels::DtlsRole;
 use crate::close::Closed;
 use crate::discard::{DiscardCounts, DiscardReason};
 use crate::fingerprint::Fingerprint;
@@ -68,8 +68,8 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    pub(super) fn new(role: Role) -> Self {
-        let client = role == Role::Client;
+    pub(super) fn new(role: DtlsRole) -> Self {
+        let client = role == DtlsRole::Client;
         Self {
             stage: if client { Stage::Flight } else { Stage::Hello },
             hellos: Default::default(),
@@ -92,7 +92,7 @@ impl Handshake {
             stage: Stage::Done,
             repeats,
             given: self.given,
-            ..Self::new(Role::Server)
+            ..Self::new(DtlsRole::Server)
         };
     }
 

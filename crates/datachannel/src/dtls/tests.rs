@@ -13,7 +13,7 @@ fn identity(number: u8) -> Identity {
 fn server() -> Dtls {
     let at = (Instant::now(), 0);
     let expected = identity(2).fingerprint();
-    Dtls::new(at, &identity(1), Role::Server, expected, 7).unwrap()
+    Dtls::new(at, &identity(1), DtlsRole::Server, expected, 7).unwrap()
 }
 
 /// The engine without the filter.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_datachannel::channels::{ChannelEvent, Channels, Limits, Role};
+use anabranch_datachannel::channels::{ChannelEvent, Channels, DtlsRole, Limits};
 use anabranch_datachannel::sctp_transport::{
     OutgoingMessage, ReconfigUnavailable, SctpTransport, SendRefused,
 };
@@ -93,7 +93,7 @@ struct Scenario<'a> {
 pub fn run(bytes: &[u8]) {
     let mut script = Script(bytes);
     let how = script.byte();
-    let role = [Role::Client, Role::Server][usize::from(how & 1)];
+    let role = [DtlsRole::Client, DtlsRole::Server][usize::from(how & 1)];
     let config = Config::default().with(|it| {
         it.max_channels = MAX_CHANNELS;
         it.max_buffered = 10_000;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::Settings;
+use super::PresharedSettings;
 use crate::key_schedule::expand_label;
 use crate::management::Role;
 use crate::material::{IV_LEN, KeyMaterial};
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Exchange {
 
 impl Exchange {
     pub(super) fn new(
-        settings: &Settings,
+        settings: &PresharedSettings,
         epoch: u64,
         client_random: [u8; RANDOM],
         client_parameter: &[u8],

@@ -9,11 +9,15 @@ const PARAMETERS: [&[u8]; 2] = [
     &[0x80, 6, 0, 10, 0, 0, 0, 2, 7, METHOD],
 ];
 
-fn end(settings: Settings, seed: u8) -> End {
+fn end(settings: PresharedSettings, seed: u8) -> End {
     End::new(Preshared::new(settings, [seed; 32]))
 }
 
-fn pair(first: Settings, second: Settings, parameters: [[&[u8]; 2]; 2]) -> [End; 2] {
+fn pair(
+    first: PresharedSettings,
+    second: PresharedSettings,
+    parameters: [[&[u8]; 2]; 2],
+) -> [End; 2] {
     let mut ends = [end(first, 1), end(second, 2)];
     ends[0].start(Role::Client, parameters[0], None);
     ends[1].start(Role::Server, parameters[1], None);
@@ -22,7 +26,7 @@ fn pair(first: Settings, second: Settings, parameters: [[&[u8]; 2]; 2]) -> [End;
 }
 
 fn established() -> [End; 2] {
-    let settings = Settings::new(b"a secret of both");
+    let settings = PresharedSettings::new(b"a secret of both");
     pair(settings.clone(), settings, [PARAMETERS; 2])
 }
 
@@ -46,8 +50,8 @@ fn both_ends_agree_on_keys() {
 
 #[test]
 fn another_secret_or_a_changed_parameter_fails() {
-    let settings = Settings::new(b"a secret of both");
-    let other = Settings::new(b"another secret!!");
+    let settings = PresharedSettings::new(b"a secret of both");
+    let other = PresharedSettings::new(b"another secret!!");
     let changed = [PARAMETERS[0], &[0x80, 6, 0, 10, 0, 0, 0, 2, 3, METHOD]];
     let cases = [
         pair(settings.clone(), other, [PARAMETERS; 2]),
@@ -61,7 +65,7 @@ fn another_secret_or_a_changed_parameter_fails() {
 
 #[test]
 fn messages_that_were_changed_anywhere_fail_or_are_ignored() {
-    let settings = Settings::new(b"a secret of both");
+    let settings = PresharedSettings::new(b"a secret of both");
     for (message, length) in [(0, 34), (1, 66), (2, 34)] {
         for at in 0..length {
             let mut ends = [end(settings.clone(), 1), end(settings.clone(), 2)];
@@ -125,7 +129,7 @@ fn of_two_that_begin_at_the_same_time_the_client_goes_on() {
 /// Without the deadline the peer could avoid proving its identity again.
 #[test]
 fn a_rekeying_that_is_not_answered_fails() {
-    let mut settings = Settings::new(b"a secret of both");
+    let mut settings = PresharedSettings::new(b"a secret of both");
     settings.rekey_interval = Some(1_000 * SECOND);
     let [mut end, _] = pair(settings.clone(), settings, [PARAMETERS; 2]);
     end.method.handle_timeout(1_000 * SECOND);
@@ -138,7 +142,7 @@ fn a_rekeying_that_is_not_answered_fails() {
 
 #[test]
 fn keys_of_a_restart_that_are_not_replaced_fail() {
-    let mut end = end(Settings::new(b"a secret of both"), 1);
+    let mut end = end(PresharedSettings::new(b"a secret of both"), 1);
     end.start(Role::Client, PARAMETERS, Some(4));
     end.act();
     assert_eq!(end.method.poll_timeout(), Some(60 * SECOND));
@@ -149,7 +153,7 @@ fn keys_of_a_restart_that_are_not_replaced_fail() {
 
 #[test]
 fn keys_of_a_restart_serve_until_there_are_new_ones() {
-    let settings = Settings::new(b"a secret of both");
+    let settings = PresharedSettings::new(b"a secret of both");
     let mut ends = established();
     // The first end has lost all its state except the restart keys.
     let sealing = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
@@ -192,7 +196,7 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
 
 #[test]
 fn flights_have_the_lengths_that_were_asked_for() {
-    let mut settings = Settings::new(b"a secret of both");
+    let mut settings = PresharedSettings::new(b"a secret of both");
     settings.flights = Flights::CERTIFICATES;
     let mut ends = [end(settings.clone(), 1), end(settings, 2)];
     ends[0].start(Role::Client, PARAMETERS, None);

@@ -22,7 +22,7 @@ fn settings(
     trusted: &CertifiedIssuer<'static, KeyPair>,
     own: &str,
     peer: &str,
-) -> Arc<Settings> {
+) -> Arc<Rfc6083Settings> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.subject_alt_names = vec![SanType::URI(own.try_into().unwrap())];
     let key = KeyPair::generate().unwrap();
@@ -30,7 +30,7 @@ fn settings(
     let key = key.serialize_pem();
     let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let trust = Trust::default().with_authorities(trusted.pem().as_bytes());
-    Arc::new(Settings::new(&credentials, trust.unwrap().with_name(peer)).unwrap())
+    Arc::new(Rfc6083Settings::new(&credentials, trust.unwrap().with_name(peer)).unwrap())
 }
 
 /// One end, with its keys for AUTH.
@@ -46,7 +46,7 @@ struct End {
 }
 
 impl End {
-    fn new(settings: Arc<Settings>, role: Role) -> Self {
+    fn new(settings: Arc<Rfc6083Settings>, role: Role) -> Self {
         #[expect(clippy::disallowed_methods, reason = "dimpl requires a time")]
         let now = Instant::now();
         Self {
@@ -63,7 +63,7 @@ impl End {
         let mut out = Vec::new();
         while let Some(action) = self.connection.poll() {
             match action {
-                Action::Send {
+                HandshakeAction::Send {
                     record,
                     key,
                     after_all,
@@ -73,26 +73,26 @@ impl End {
                     self.sent.push((kind, epoch, key, after_all));
                     out.push(record);
                 }
-                Action::SetKey { id, key } => {
+                HandshakeAction::SetKey { id, key } => {
                     self.keys.insert(id, *key);
                 }
-                Action::UseKey(id) => {
+                HandshakeAction::UseKey(id) => {
                     assert!(self.keys.contains_key(&id));
                     self.active = id;
                 }
-                Action::RemoveKey(id) => {
+                HandshakeAction::RemoveKey(id) => {
                     assert_ne!(id, self.active);
                     self.keys.remove(&id);
                 }
-                Action::Established(identity) => self.identity = Some(identity),
-                Action::Fail(why) => self.failed = Some(why),
+                HandshakeAction::Established(identity) => self.identity = Some(identity),
+                HandshakeAction::Fail(why) => self.failed = Some(why),
             }
         }
         out
     }
 }
 
-fn talk(settings: [Arc<Settings>; 2]) -> [End; 2] {
+fn talk(settings: [Arc<Rfc6083Settings>; 2]) -> [End; 2] {
     let [client, server] = settings;
     let mut ends = [
         End::new(client, Role::Client),
@@ -328,7 +328,7 @@ fn a_key_of_another_kind_is_refused_at_once() {
     let key = key.serialize_pem();
     let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let trust = Trust::default().with_authorities(authority().pem().as_bytes());
-    let error = Settings::new(&credentials, trust.unwrap()).unwrap_err();
+    let error = Rfc6083Settings::new(&credentials, trust.unwrap()).unwrap_err();
     assert!(error.to_string().contains("ECDSA"), "{error}");
 }
 

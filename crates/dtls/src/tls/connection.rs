@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::EpochKeys;
-use super::settings::Settings;
+use super::settings::TlsSettings;
 use super::verifier::names_of;
 use crate::identity::PeerIdentity;
 use crate::management::Role;
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(settings: &Settings, role: Role) -> Option<Self> {
+    pub(crate) fn new(settings: &TlsSettings, role: Role) -> Option<Self> {
         let tls = match role {
             Role::Client => {
                 let name = ServerName::try_from(NAME).ok()?;

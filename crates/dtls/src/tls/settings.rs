@@ -134,7 +134,7 @@ impl Trust {
 }
 
 /// Settings of key management with certificates.
-pub struct Settings {
+pub struct TlsSettings {
     /// Whether keys for a protected restart are agreed on too.
     pub restart: bool,
     /// Interval after which both ends authenticate again and agree on new keys, nanoseconds; one
@@ -149,7 +149,7 @@ pub struct Settings {
     pub(super) server: Arc<ServerConfig>,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for TlsSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("restart", &self.restart)
@@ -169,7 +169,7 @@ pub(crate) fn provider() -> CryptoProvider {
     provider
 }
 
-impl Settings {
+impl TlsSettings {
     /// Settings of an end with these credentials, for peers that `trust` accepts. With `key_log`,
     /// the secrets of handshakes are written to the file in the environment variable
     /// `SSLKEYLOGFILE`, if it is set.

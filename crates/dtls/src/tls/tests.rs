@@ -51,13 +51,13 @@ impl Authority {
     }
 }
 
-fn settings(own: &Issued, trust: Trust) -> Arc<Settings> {
+fn settings(own: &Issued, trust: Trust) -> Arc<TlsSettings> {
     let credentials =
         Credentials::from_pem(own.certificate.as_bytes(), own.key.as_bytes()).unwrap();
-    Arc::new(Settings::new(credentials, trust, false).unwrap())
+    Arc::new(TlsSettings::new(credentials, trust, false).unwrap())
 }
 
-fn start(settings: [Arc<Settings>; 2], parameters: [[&[u8]; 2]; 2]) -> [End; 2] {
+fn start(settings: [Arc<TlsSettings>; 2], parameters: [[&[u8]; 2]; 2]) -> [End; 2] {
     let mut ends = settings.map(|it| End::new(Tls::new(it)));
     ends[0].start(Role::Client, parameters[0], None);
     ends[1].start(Role::Server, parameters[1], None);
@@ -66,7 +66,7 @@ fn start(settings: [Arc<Settings>; 2], parameters: [[&[u8]; 2]; 2]) -> [End; 2] 
 }
 
 /// Settings of two ends with one authority, each of which accepts only the name of the other.
-fn settings_of_pair() -> [Arc<Settings>; 2] {
+fn settings_of_pair() -> [Arc<TlsSettings>; 2] {
     let authority = Authority::new();
     let [gnb, amf] = [GNB, AMF].map(|it| authority.issue(it, |_| {}));
     [
@@ -179,7 +179,7 @@ fn a_client_without_a_certificate_is_refused() {
     let [client, server] = settings_of_pair();
     let mut anonymous = rustls::ClientConfig::clone(&client.client);
     anonymous.client_auth_cert_resolver = Arc::new(NoCertificate);
-    let client = Arc::new(Settings {
+    let client = Arc::new(TlsSettings {
         client: Arc::new(anonymous),
         server: client.server.clone(),
         ..*client
@@ -222,9 +222,9 @@ fn settings_that_cannot_work_are_refused() {
     let credentials = |certificate: &Issued, key: &Issued| {
         Credentials::from_pem(certificate.certificate.as_bytes(), key.key.as_bytes()).unwrap()
     };
-    let of_none = Settings::new(credentials(&one, &one), Trust::default(), false);
+    let of_none = TlsSettings::new(credentials(&one, &one), Trust::default(), false);
     assert!(matches!(of_none, Err(SettingsError::NoTrust)));
-    let mixed = Settings::new(credentials(&one, &two), authority.trust(), false);
+    let mixed = TlsSettings::new(credentials(&one, &two), authority.trust(), false);
     assert!(matches!(mixed, Err(SettingsError::Tls(_))));
     for (certificate, key) in [(&one.key, &one.key), (&one.certificate, &one.certificate)] {
         let read = Credentials::from_pem(certificate.as_bytes(), key.as_bytes());

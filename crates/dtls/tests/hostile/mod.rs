@@ -1,7 +1,9 @@
 //! Checks for any bytes, as records and as messages of a key management method.
 
-use anabranch_dtls::preshared::{Preshared, Settings};
-use anabranch_dtls::{Action, Contexts, KeyId, KeyManagement, KeyMaterial, Role, Start, Suite};
+use anabranch_dtls::preshared::{Preshared, PresharedSettings};
+use anabranch_dtls::{
+    AgreementStart, Contexts, KeyId, KeyManagement, KeyManagementAction, KeyMaterial, Role, Suite,
+};
 
 /// Runs the check that the first byte selects.
 pub fn check(bytes: &[u8]) {
@@ -44,8 +46,8 @@ fn messages(role: Role, mut bytes: &[u8]) {
         &[0x80, 6, 0, 10, 0, 0, 0, 1, 7, 250],
         &[0x80, 6, 0, 10, 0, 0, 0, 2, 7, 250],
     ];
-    let mut method = Preshared::new(Settings::new(b"a secret of both"), [1; 32]);
-    method.start(Start {
+    let mut method = Preshared::new(PresharedSettings::new(b"a secret of both"), [1; 32]);
+    method.start(AgreementStart {
         now: 0,
         role,
         method: 250,
@@ -62,8 +64,8 @@ fn messages(role: Role, mut bytes: &[u8]) {
         method.handle_message(received, message);
         while let Some(action) = method.poll() {
             match action {
-                Action::Protect => panic!("protected by messages of nobody"),
-                Action::Send(_) => sent += 1,
+                KeyManagementAction::Protect => panic!("protected by messages of nobody"),
+                KeyManagementAction::Send(_) => sent += 1,
                 _ => {}
             }
         }

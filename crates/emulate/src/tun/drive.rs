@@ -12,7 +12,7 @@ use bytes::Bytes;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::{Host, MAX_HELD, TunReport};
+use super::{MAX_HELD, TunHost, TunReport};
 use crate::clock::Clock;
 use crate::running::Shared;
 use crate::socket::POLL_INTERVAL;
@@ -45,7 +45,7 @@ impl Drop for Held {
 /// The thread's state: the world, its hosts, and statistics.
 pub(super) struct Driver {
     world: World,
-    hosts: Vec<Host>,
+    hosts: Vec<TunHost>,
     /// Hosts whose device was deleted. They must not be polled, because the poll would always
     /// return immediately.
     gone: Vec<bool>,
@@ -60,7 +60,7 @@ pub(super) struct Driver {
 impl Driver {
     pub fn new(
         mut world: World,
-        hosts: Vec<Host>,
+        hosts: Vec<TunHost>,
         shared: Shared<TunReport>,
     ) -> Result<Self, BuildError> {
         for host in &hosts {

@@ -25,7 +25,7 @@ pub const MAX_HELD: u64 = 256 << 20;
 
 /// A node of the world with a device.
 #[derive(Debug)]
-pub struct Host {
+pub struct TunHost {
     /// Name of the host in the report.
     pub name: String,
     /// The node of the world.
@@ -68,7 +68,7 @@ impl TunEmulator {
     /// # Errors
     /// [`TunError`].
     pub fn start(
-        hosts: Vec<Host>,
+        hosts: Vec<TunHost>,
         build: impl FnOnce() -> Result<World, BuildError> + Send + 'static,
     ) -> Result<Self, TunError> {
         let report = TunReport::of(&hosts);

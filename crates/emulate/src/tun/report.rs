@@ -2,8 +2,8 @@
 
 use anabranch_sim::DropCounts;
 
-use super::Host;
-use crate::report::Timing;
+use super::TunHost;
+use crate::report::DepartureLateness;
 
 /// Statistics of one host.
 #[derive(Clone, Debug, Default)]
@@ -36,12 +36,12 @@ pub struct TunReport {
     /// IP header.
     pub damaged: u64,
     /// Lateness of departures, compared with the times that the network computed.
-    pub timing: Timing,
+    pub timing: DepartureLateness,
 }
 
 impl TunReport {
-    pub(super) fn of(hosts: &[Host]) -> Self {
-        let named = |host: &Host| HostReport {
+    pub(super) fn of(hosts: &[TunHost]) -> Self {
+        let named = |host: &TunHost| HostReport {
             name: host.name.clone(),
             ..HostReport::default()
         };

@@ -12,7 +12,7 @@ use super::duplicate_check::DuplicateCheck;
 use super::observer::{End, Observer, Observing};
 use super::packets::PacketAccount;
 use super::series::{self, SampleBuffer};
-use super::transfers::{Arrived, Key, Transfers};
+use super::transfers::{Arrived, Key, TransferTracker};
 
 /// Statistics shared by the source and the sink of a member.
 pub type SharedFlowStats = Rc<RefCell<FlowStats>>;
@@ -61,7 +61,7 @@ pub struct FlowStats {
     /// Recorded series that are computed here and not by the transport.
     pub series: Vec<series::SeriesRecorder>,
     /// Transfers of the flow, if a metric or an answer requires them.
-    pub transfers: Option<Transfers>,
+    pub transfers: Option<TransferTracker>,
     /// Exactly-once check of the messages, if a metric requires it.
     pub once: Option<DuplicateCheck>,
     /// Buffer to which recorded samples are appended.
@@ -79,7 +79,7 @@ pub struct FlowStatsPart {
     delay_sum: u128,
     failed: Option<String>,
     observers: Vec<Observing>,
-    transfers: Option<Transfers>,
+    transfers: Option<TransferTracker>,
     once: Option<DuplicateCheck>,
     packets: PacketAccount,
 }

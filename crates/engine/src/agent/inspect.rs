@@ -23,7 +23,7 @@ impl PacketContent {
 }
 
 /// Reads the content of a packet from its bytes after the IP header.
-pub type Reader = Box<dyn Fn(&[u8]) -> PacketContent>;
+pub type PacketReader = Box<dyn Fn(&[u8]) -> PacketContent>;
 
 /// A member of a flow whose data segments are recognised.
 pub struct Watched {
@@ -36,7 +36,7 @@ pub struct Watched {
     /// Number of the flow in the simulator, as reported in data segments.
     pub flow: u32,
     /// Reads the content of the member's packets.
-    pub read: Reader,
+    pub read: PacketReader,
 }
 
 /// Recognises the data segments of flows by their ports and sequence numbers.

@@ -1,7 +1,7 @@
 //! Meters: quantities over a time window of a run, accumulated during the run.
 
 use super::aggregation::{Aggregation, Weighting};
-use anabranch_scenario::quantity::{Span, Window};
+use anabranch_scenario::quantity::{TimeSpan, Window};
 use anabranch_transport::{Nanos, Probe, Sample};
 
 use super::flow_stats::end_of;
@@ -107,7 +107,7 @@ impl Meter {
 
     /// Shifts the window, so that its times count from `start`.
     pub fn starting(mut self, start: Nanos) -> Self {
-        self.window = Window(self.window.0.map(|at| Span(at.0.saturating_add(start))));
+        self.window = Window(self.window.0.map(|at| TimeSpan(at.0.saturating_add(start))));
         self
     }
 
@@ -334,7 +334,7 @@ mod tests {
             take,
             threshold: 1500.0,
         };
-        Meter::new(kind, Window([Span(SECOND), Span(5 * SECOND)]))
+        Meter::new(kind, Window([TimeSpan(SECOND), TimeSpan(5 * SECOND)]))
     }
 
     fn sample(second: Nanos, probe: Probe, value: f64) -> Sample {
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn the_last_long_silence_ends_with_the_delivery_that_breaks_it() {
-        let window = || Window([Span(2 * SECOND), Span(20 * SECOND)]);
+        let window = || Window([TimeSpan(2 * SECOND), TimeSpan(20 * SECOND)]);
         let heard = |seconds: &[Nanos], end: Nanos| {
             let mut meter = Meter::new(MeterKind::Silence, window());
             for second in seconds {
@@ -435,7 +435,7 @@ mod tests {
             truth: vec![(SECOND, 100.0), (3 * SECOND, 50.0)],
             weighting: Weighting::Samples,
         };
-        let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
+        let mut meter = Meter::new(kind, Window([TimeSpan(0), TimeSpan(10 * SECOND)]));
         // A sample before there is a true value, an exact one, one 20 above 100, and one 25
         // below 50.
         for (second, value) in [(0, 7.0), (1, 100.0), (2, 120.0), (3, 25.0)] {
@@ -458,7 +458,7 @@ mod tests {
             truth: vec![(0, 100.0), (4 * SECOND, 50.0)],
             weighting: Weighting::Time,
         };
-        let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
+        let mut meter = Meter::new(kind, Window([TimeSpan(0), TimeSpan(10 * SECOND)]));
         // The estimate is correct from 2 s on for 2 s, then twice the true value for 1 s, and then
         // correct again.
         for (second, value) in [(2, 100.0), (5, 50.0)] {
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn blocked_is_a_closed_window_with_space_in_cwnd() {
-        let window = Window([Span(0), Span(10 * SECOND)]);
+        let window = Window([TimeSpan(0), TimeSpan(10 * SECOND)]);
         let mut meter = Meter::new(MeterKind::Blocked { threshold: 1500.0 }, window);
         for (second, probe, value) in [
             (0, Probe::Cwnd, 4000.0),

@@ -6,21 +6,21 @@ use anabranch_sim::{Packet, PacketTap};
 use anabranch_transport::Nanos;
 
 use super::flow_stats::SharedFlowStats;
-use super::inspect::{PacketContent, Reader};
+use super::inspect::{PacketContent, PacketReader};
 
 /// Counts data packets for the member of a flow to which their ports belong.
 pub struct PacketCounter {
     /// First source port and first sink port; member `n` has the `n`-th port after each.
     ports: [u16; 2],
     /// Statistics of the members of all flows in order, each with the reader of its packets.
-    members: Vec<(SharedFlowStats, Reader)>,
+    members: Vec<(SharedFlowStats, PacketReader)>,
 }
 
 impl PacketCounter {
     /// Creates a counter for members with consecutive ports from `ports` on.
     pub fn new(
         ports: [u16; 2],
-        members: impl IntoIterator<Item = (SharedFlowStats, Reader)>,
+        members: impl IntoIterator<Item = (SharedFlowStats, PacketReader)>,
     ) -> Self {
         Self {
             ports,

@@ -19,11 +19,11 @@ const MAX_PATHS: usize = 1 << 20;
 const LIFETIME: Nanos = 3600 * SECOND;
 
 /// Store of saved congestion control parameters, shared by the flows that name it.
-pub type Store = Rc<RefCell<SavedPaths<Path>>>;
+pub type ResumeStore = Rc<RefCell<SavedPaths<Path>>>;
 
 /// All stores of a world, by the names that flows use.
 #[derive(Debug, Default)]
-pub struct Stores(BTreeMap<String, Store>);
+pub struct Stores(BTreeMap<String, ResumeStore>);
 
 impl Stores {
     /// Careful Resume of a flow, with its store and parameters; `None` if the flow does not use it.
@@ -45,7 +45,7 @@ impl Stores {
 /// Data that both ends of a flow need for Careful Resume.
 #[derive(Clone, Debug)]
 pub struct Resume {
-    store: Store,
+    store: ResumeStore,
     lifetime: Nanos,
     /// Parameters of the flow's congestion controllers.
     pub parameters: ResumeParameters,

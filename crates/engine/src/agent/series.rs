@@ -24,7 +24,7 @@ pub struct SeriesValue {
 }
 
 /// Observer that computes a series.
-pub trait Series: Observer {
+pub trait SeriesProbe: Observer {
     /// Returns the next known value of the series. It is called after each observation until it
     /// returns `None`.
     fn poll(&mut self) -> Option<SeriesValue>;
@@ -39,7 +39,7 @@ pub trait Series: Observer {
 #[derive(Debug)]
 pub struct SeriesRecorder {
     /// Observer that computes the series.
-    pub series: Box<dyn Series>,
+    pub series: Box<dyn SeriesProbe>,
     /// If set, only values in this window are kept.
     pub window: Option<Window>,
     /// Index of the series in the list of recorded series of the run.
@@ -48,7 +48,7 @@ pub struct SeriesRecorder {
 
 impl SeriesRecorder {
     /// Passes an observation to the series, and stores the values that become known.
-    pub fn show(&mut self, out: &SampleBuffer, show: impl FnOnce(&mut dyn Series)) {
+    pub fn show(&mut self, out: &SampleBuffer, show: impl FnOnce(&mut dyn SeriesProbe)) {
         show(&mut *self.series);
         while let Some(told) = self.series.poll() {
             if self.window.is_none_or(|window| window.contains(told.at)) {

@@ -60,13 +60,13 @@ pub enum Key {
 ///
 /// Memory depends on the number of transfers in progress, and not on their total.
 #[derive(Clone, Debug, Default)]
-pub struct Transfers {
+pub struct TransferTracker {
     under_way: BTreeMap<Key, VecDeque<Open>>,
     offered: u64,
     complete: u64,
 }
 
-impl Transfers {
+impl TransferTracker {
     /// Records that the transport accepts a transfer, as the last one under `key`.
     pub fn begin(&mut self, key: Key, begin: Nanos, size: u64, answer: Option<u64>) {
         self.offered += 1;
@@ -143,7 +143,12 @@ impl Transfers {
 mod tests {
     use super::*;
 
-    fn arrive(transfers: &mut Transfers, stream: u16, now: Nanos, bytes: u64) -> Vec<Arrived> {
+    fn arrive(
+        transfers: &mut TransferTracker,
+        stream: u16,
+        now: Nanos,
+        bytes: u64,
+    ) -> Vec<Arrived> {
         let mut told = Vec::new();
         transfers.arrive(Key::Stream(stream), now, bytes, |arrived| {
             told.push(arrived)
@@ -157,7 +162,7 @@ mod tests {
 
     #[test]
     fn bytes_complete_transfers_in_the_order_of_their_stream() {
-        let mut transfers = Transfers::default();
+        let mut transfers = TransferTracker::default();
         transfers.begin(Key::Stream(0), 10, 100, None);
         transfers.begin(Key::Stream(1), 20, 50, None);
         transfers.begin(Key::Stream(0), 30, 5, None);
@@ -171,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_request_is_complete_with_its_answer() {
-        let mut transfers = Transfers::default();
+        let mut transfers = TransferTracker::default();
         transfers.begin(Key::Stream(0), 10, 100, Some(3000));
         assert_eq!(arrive(&mut transfers, 0, 20, 100), [Arrived::Asked(3000)]);
         assert_eq!(arrive(&mut transfers, 0, 30, 2999), []);

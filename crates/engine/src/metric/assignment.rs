@@ -6,7 +6,7 @@ use anabranch_sim::Assignments;
 use anabranch_transport::time;
 
 use super::common_parameters::LINK;
-use super::{BoxedMetric, Metric, Name, RunData};
+use super::{BoxedMetric, Metric, ResultName, RunData};
 
 kind! {
     /// Parameter of both metrics: the link.
@@ -45,8 +45,8 @@ impl AssignmentConfig {
 }
 
 impl Metric for Assigned {
-    fn names(&self) -> Vec<Name> {
-        let name = |metric, unit| Name::new(&self.link, metric, unit);
+    fn names(&self) -> Vec<ResultName> {
+        let name = |metric, unit| ResultName::new(&self.link, metric, unit);
         match self.quantity {
             Quantity::Delay => vec![
                 name("assignment_delay_mean", "s"),

@@ -1,6 +1,8 @@
 //! Parameters that several metrics share.
 
-use anabranch_settings::{FromParameters, Kind, Parameters, Refusal, Setting, Value, spelled};
+use anabranch_settings::{
+    FromParameters, Kind, KindError, KindParameters, Setting, SettingValue, spelled,
+};
 use anabranch_transport::{Nanos, Probe};
 
 /// Value kind of a time.
@@ -82,20 +84,20 @@ pub const NAME: Setting = Setting::new(
 
 /// Name of a measure, from the parameter [`NAME`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MeasureName(
+pub struct NameParameter(
     /// The name, which consists of letters, digits and `_`.
     pub String,
 );
 
-impl FromParameters for MeasureName {
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+impl FromParameters for NameParameter {
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         let name: String = parameters.get(NAME.name)?;
         if is_name(&name) {
             return Ok(Self(name));
         }
         let message =
             format!("found {name:?}; a measure's name is made of letters, digits and `_`");
-        Err(Refusal::together(message))
+        Err(KindError::together(message))
     }
 }
 
@@ -105,13 +107,13 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Checks the parameter `statistic`: no statistic may be listed twice.
-pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
+pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), KindError> {
     let again = |(at, take): (usize, &T)| takes[..at].contains(take);
     match takes.iter().enumerate().any(again) {
-        true => Err(Refusal::together("`statistic` names a value twice")),
+        true => Err(KindError::together("`statistic` names a value twice")),
         false if takes.is_empty() => {
             let message = "`statistic` is empty; it names a value at least";
-            Err(Refusal::together(message))
+            Err(KindError::together(message))
         }
         false => Ok(()),
     }

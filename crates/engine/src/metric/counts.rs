@@ -5,7 +5,7 @@ use anabranch_transport::Probe;
 
 use super::common_parameters::{FLOW, PATH, WINDOW, WINDOWS};
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::flow_stats::FlowStats;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
@@ -50,7 +50,7 @@ type Counted = (Probe, fn(&FlowStats) -> u64);
 
 /// Metric of a counter that the statistics of every member have.
 struct Count {
-    name: Name,
+    name: ResultName,
     /// Probe that must be enabled for the counter.
     probe: Probe,
     of: fn(&FlowStats) -> u64,
@@ -58,13 +58,13 @@ struct Count {
 
 impl Events {
     fn count(self, metric: &str, unit: &'static str, (probe, of): Counted) -> BoxedMetric {
-        let name = Name::new(&self.flow, metric, unit);
+        let name = ResultName::new(&self.flow, metric, unit);
         Box::new(Count { name, probe, of })
     }
 }
 
 impl Metric for Count {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         vec![self.name.clone()]
     }
 
@@ -90,7 +90,7 @@ kind! {
 }
 
 impl Metric for SegmentsSent {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let name = match self.path {
             None => "segments_sent".to_owned(),
             Some(path) => format!("segments_sent_{path}"),

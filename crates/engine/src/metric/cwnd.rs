@@ -1,11 +1,11 @@
 //! Mean congestion window.
 
-use anabranch_settings::{KindEntry, Value, kind};
+use anabranch_settings::{KindEntry, SettingValue, kind};
 
 use super::common_parameters::{FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::aggregation::Weighting;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
@@ -25,7 +25,7 @@ kind! {
 }
 
 impl Metric for MeanCwnd {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let name = match self.weighting {
             Weighting::Time => "mean_cwnd",
             Weighting::Samples => "mean_cwnd_samples",

@@ -7,7 +7,7 @@ use anabranch_transport::{Nanos, time};
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::percentiles::{STATISTIC, Taken};
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, Needs, RunData};
+use super::{BoxedMetric, Life, MeasureNeeds, Metric, ResultName, RunData};
 use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
@@ -21,7 +21,7 @@ kind! {
 }
 
 /// Metrics of delay need messages that carry their offer time.
-const DELAYS: Needs = Needs {
+const DELAYS: MeasureNeeds = MeasureNeeds {
     delays: true,
     numbers: false,
     transfers: false,
@@ -30,15 +30,15 @@ const DELAYS: Needs = Needs {
 };
 
 impl Metric for MeanDelay {
-    fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, "mean_one_way_delay", "s")]
+    fn names(&self) -> Vec<ResultName> {
+        vec![ResultName::new(&self.flow, "mean_one_way_delay", "s")]
     }
 
     fn flow(&self) -> Option<&str> {
         Some(&self.flow)
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> MeasureNeeds {
         DELAYS
     }
 
@@ -81,7 +81,7 @@ impl Observer for Delayed {
 }
 
 impl Metric for Delays {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         self.statistic
             .names(&self.over, &self.flow, "one_way_delay", "s")
     }
@@ -90,7 +90,7 @@ impl Metric for Delays {
         Some(&self.flow)
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> MeasureNeeds {
         DELAYS
     }
 

@@ -1,12 +1,12 @@
 //! Metrics of the data that reached the receiving application.
 
-use anabranch_settings::{KindEntry, Refusal, kind};
+use anabranch_settings::{KindEntry, KindError, kind};
 use anabranch_transport::time;
 
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
@@ -22,7 +22,7 @@ kind! {
 }
 
 impl Metric for Goodput {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         self.over.names(&self.flow, "goodput", "bit/s")
     }
 
@@ -73,7 +73,7 @@ struct Segments {
 }
 
 impl SegmentsConfig {
-    fn build(self, per_second: bool) -> Result<BoxedMetric, Refusal> {
+    fn build(self, per_second: bool) -> Result<BoxedMetric, KindError> {
         Ok(Box::new(Segments {
             flow: self.flow,
             over: self.over,
@@ -83,7 +83,7 @@ impl SegmentsConfig {
 }
 
 impl Metric for Segments {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let (name, unit) = match self.per_second {
             true => ("segment_rate", "segments/s"),
             false => ("segments_delivered", "segments"),

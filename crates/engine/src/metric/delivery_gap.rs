@@ -5,7 +5,7 @@ use anabranch_settings::{KindEntry, kind};
 use super::common_parameters::{FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
@@ -49,7 +49,7 @@ impl SilenceConfig {
 }
 
 impl Metric for Silence {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         self.over.names(&self.flow, self.name, "s")
     }
 

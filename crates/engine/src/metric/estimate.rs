@@ -1,13 +1,13 @@
 //! Errors of probes that are estimates.
 
 use anabranch_scenario::unit::of_probe;
-use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, SettingValue, kind};
 use anabranch_transport::{Nanos, Probe};
 
-use super::common_parameters::{FLOW, INDEX, MeasureName, NAME, PROBE, TIME, WINDOW, WINDOWS};
+use super::common_parameters::{FLOW, INDEX, NAME, NameParameter, PROBE, TIME, WINDOW, WINDOWS};
 use super::outcome::mean;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::aggregation::Weighting;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
@@ -15,7 +15,7 @@ use crate::agent::observer::Observer;
 kind! {
     /// The parameters of [`EstimateError`].
     struct EstimateErrorConfig {
-        name: MeasureName as [NAME];
+        name: NameParameter as [NAME];
         flow: String as FLOW;
         probe: Probe as PROBE;
         index: Option<u16> as INDEX;
@@ -31,7 +31,7 @@ kind! {
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "estimate_error", |it, ()| {
         if it.truth.is_empty() || it.truth.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             let message = "the truth has at least one step, and the times of its steps rise";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         let per_unit = if of_probe(it.probe.name()) == "B/s" { 8.0 } else { 1.0 };
         let truth = it.truth.iter().map(|&(from, rate)| (from, rate as f64 / per_unit));
@@ -58,7 +58,7 @@ struct EstimateError {
 }
 
 impl Metric for EstimateError {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         self.over.names(&self.flow, &self.name, "%")
     }
 

@@ -1,11 +1,11 @@
 //! Fairness between flows: comparisons of throughputs.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, kind};
 
 use super::common_parameters::{COUNTING, Counting, FLOW, WINDOW, WINDOWS};
 use super::outcome::counted;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
@@ -25,9 +25,9 @@ kind! {
 }
 
 impl Metric for Increase {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let series = format!("{} over {}", self.of, self.over);
-        vec![Name::new(&series, "throughput_increase", "%")]
+        vec![ResultName::new(&series, "throughput_increase", "%")]
     }
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
@@ -52,7 +52,7 @@ kind! {
     pub(super) static JAIN_FAIRNESS: KindEntry<BoxedMetric> = "jain_fairness", |it, ()| {
         if !it.over.is_whole() && it.counting == Counting::Wire {
             let message = "a window counts what was delivered; `wire` counts the whole run";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         Ok(Box::new(it))
     };
@@ -77,13 +77,14 @@ impl Jain {
 }
 
 impl Metric for Jain {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let series = if self.groups { "groups" } else { "all" };
         self.over.names(series, "jain_fairness", "1")
     }
 
     fn watches(&self, flow: &str) -> bool {
-        let named = |name: &String| anabranch_scenario::names::Name::parse(name).group == flow;
+        let named =
+            |name: &String| anabranch_scenario::names::MemberSelection::parse(name).group == flow;
         self.flows.is_empty() || self.flows.iter().any(named)
     }
 

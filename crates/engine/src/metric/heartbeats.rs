@@ -1,10 +1,10 @@
 //! Overhead of HEARTBEAT chunks.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, kind};
 use anabranch_transport::Probe;
 
 use super::common_parameters::{FLOW, PATH};
-use super::{BoxedMetric, Life, Metric, Name, RunData, whole};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData, whole};
 use crate::agent::aggregation::Aggregation;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
@@ -29,19 +29,19 @@ kind! {
         if it.packet.is_some() != it.of.is_some() {
             let message =
                 "`packet` and `of` stand together: so many bytes each, of a link of that rate";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         Ok(Box::new(it))
     };
 }
 
 impl Metric for Overhead {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let name = match self.of {
             None => "overhead",
             Some(_) => "overhead_of_link",
         };
-        vec![Name::new(&self.flow, name, "%")]
+        vec![ResultName::new(&self.flow, name, "%")]
     }
 
     fn flow(&self) -> Option<&str> {

@@ -1,15 +1,15 @@
 //! Metrics of links: utilisation, drops and marks.
 
-use anabranch_scenario::names::Name as Of;
+use anabranch_scenario::names::MemberSelection as Of;
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Choice, Kind, KindEntry, kind};
 use anabranch_sim::{DropReason, LinkStats};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{COUNTING, Counting, LINK, WINDOW, WINDOWS};
-use super::snapshot::Snapshot;
+use super::snapshot::TrafficSnapshot;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Metric, Name, Needs, RunData};
+use super::{BoxedMetric, MeasureNeeds, Metric, ResultName, RunData};
 
 kind! {
     /// Parameters of the utilisation of a link.
@@ -25,7 +25,7 @@ kind! {
 }
 
 impl Metric for Utilization {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let name = match self.counting {
             Counting::Wire => "link_utilization_wire",
             _ => "link_utilization",
@@ -33,13 +33,13 @@ impl Metric for Utilization {
         self.over.names("all", name, "%")
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> MeasureNeeds {
         let windows = self.over.windows().flatten();
-        Needs {
+        MeasureNeeds {
             moments: windows
                 .flat_map(|window| window.0.map(|end| end.0))
                 .collect(),
-            ..Needs::default()
+            ..MeasureNeeds::default()
         }
     }
 
@@ -77,11 +77,11 @@ fn utilization(seen: &RunData<'_>, name: &str, counting: Counting, window: Optio
 }
 
 /// Snapshot of the traffic carried until the end of the run.
-fn at_the_end(seen: &RunData<'_>) -> Snapshot {
+fn at_the_end(seen: &RunData<'_>) -> TrafficSnapshot {
     let outcome = seen.outcome;
     let links = outcome.links.iter().map(|link| link.members.clone());
     let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
-    Snapshot::read(outcome.duration, links, tallies)
+    TrafficSnapshot::read(outcome.duration, links, tallies)
 }
 
 kind! {
@@ -119,14 +119,14 @@ struct Drops {
 }
 
 impl Metric for Drops {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let name = |reason: &Option<DropReason>| match reason {
             None => "drops".to_owned(),
             Some(reason) => format!("drops_{}", reason.name().replace('-', "_")),
         };
         let names = self.reasons.iter().map(name);
         names
-            .map(|name| Name::new(&self.link, &name, "packets"))
+            .map(|name| ResultName::new(&self.link, &name, "packets"))
             .collect()
     }
 
@@ -152,8 +152,8 @@ kind! {
 }
 
 impl Metric for Marks {
-    fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.link, "marks", "packets")]
+    fn names(&self) -> Vec<ResultName> {
+        vec![ResultName::new(&self.link, "marks", "packets")]
     }
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {

@@ -3,7 +3,7 @@
 use anabranch_settings::{KindEntry, kind};
 
 use super::common_parameters::LINK;
-use super::{BoxedMetric, Metric, Name, RunData};
+use super::{BoxedMetric, Metric, ResultName, RunData};
 
 kind! {
     /// Parameter of the load: the group of links.
@@ -18,9 +18,10 @@ kind! {
 }
 
 impl Metric for LinkLoad {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let names = ["median", "p95", "max", "used"];
-        let names = names.map(|name| Name::new(&self.link, &format!("link_load_{name}"), "%"));
+        let names =
+            names.map(|name| ResultName::new(&self.link, &format!("link_load_{name}"), "%"));
         names.into()
     }
 

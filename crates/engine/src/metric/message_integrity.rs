@@ -3,7 +3,7 @@
 use anabranch_settings::{KindEntry, kind};
 
 use super::common_parameters::FLOW;
-use super::{BoxedMetric, FlowFacts, Metric, Name, Needs, RunData};
+use super::{BoxedMetric, FlowFacts, MeasureNeeds, Metric, ResultName, RunData};
 use crate::agent::duplicate_check::DuplicateCheck;
 
 kind! {
@@ -62,18 +62,18 @@ pub(super) fn numbered(flow: &FlowFacts<'_>) -> Result<(), String> {
 }
 
 impl Metric for Messages {
-    fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, self.name, "messages")]
+    fn names(&self) -> Vec<ResultName> {
+        vec![ResultName::new(&self.flow, self.name, "messages")]
     }
 
     fn flow(&self) -> Option<&str> {
         Some(&self.flow)
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds {
             numbers: true,
-            ..Needs::default()
+            ..MeasureNeeds::default()
         }
     }
 

@@ -4,11 +4,11 @@ use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::time;
 
-use super::common_parameters::{CLOCK, FLOW, MeasureName, NAME, WINDOW, WINDOWS};
+use super::common_parameters::{CLOCK, FLOW, NAME, NameParameter, WINDOW, WINDOWS};
 use super::message_integrity::numbered;
 use super::percentiles::{STATISTIC, Taken};
 use super::window::TimeWindows;
-use super::{BoxedMetric, FlowFacts, Life, Metric, Name, Needs, RunData};
+use super::{BoxedMetric, FlowFacts, Life, MeasureNeeds, Metric, ResultName, RunData};
 use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 use crate::agent::transfers::Transfer;
@@ -19,7 +19,7 @@ kind! {
     /// Parameters of the latency of messages.
     struct Age {
         flow: String as FLOW;
-        name: MeasureName as [NAME];
+        name: NameParameter as [NAME];
         /// Minimum size of the messages that count.
         at_least: u64 = "0 B", SIZE;
         /// Maximum size of the messages that count. Default: no limit.
@@ -53,7 +53,7 @@ impl Observer for Aged {
 }
 
 impl Metric for Age {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         self.statistic
             .names(&self.over, &self.flow, &self.name.0, "s")
     }
@@ -62,10 +62,10 @@ impl Metric for Age {
         Some(&self.flow)
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds {
             transfers: true,
-            ..Needs::default()
+            ..MeasureNeeds::default()
         }
     }
 

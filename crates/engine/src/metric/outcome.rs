@@ -1,12 +1,12 @@
 //! Outcome of a run: the statistics that metrics read.
 
-use anabranch_scenario::names::{Name, member_name};
+use anabranch_scenario::names::{MemberSelection, member_name};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::Counting;
-use super::snapshot::Snapshot;
+use super::snapshot::TrafficSnapshot;
 use crate::agent::flow_stats::FlowStats;
 use crate::agent::observer::{Observer, Observing};
 
@@ -18,7 +18,7 @@ pub struct RunOutcome {
     /// Links, in the order of the spec.
     pub links: Vec<LinkOutcome>,
     /// Snapshots at the requested times, in order; empty for runs that cannot record them.
-    pub marks: Vec<Snapshot>,
+    pub marks: Vec<TrafficSnapshot>,
     /// Length of the run, nanoseconds.
     pub duration: Nanos,
 }
@@ -82,7 +82,7 @@ impl<'a> RunData<'a> {
 
     /// The flow named `name`, or the flow to which the member `name` belongs.
     pub fn flow(&self, name: &str) -> Option<&'a FlowOutcome> {
-        let group = Name::parse(name).group;
+        let group = MemberSelection::parse(name).group;
         self.outcome.flows.iter().find(|flow| flow.name == group)
     }
 
@@ -118,7 +118,7 @@ impl<'a> RunData<'a> {
 
     /// Counters of the selected members of a link.
     pub fn link_members(&self, name: &str) -> &'a [[LinkStats; 2]] {
-        let group = Name::parse(name).group;
+        let group = MemberSelection::parse(name).group;
         let mut links = self.outcome.links.iter();
         let link = links.find(|link| link.name == group);
         link.map_or(&[], |link| within(&link.members, name))
@@ -127,7 +127,7 @@ impl<'a> RunData<'a> {
     /// Observers of the selected members of a link for one window of the metric.
     pub fn lane_observers<T: Observer>(&self, link: &str, window: usize) -> Vec<&'a T> {
         let measure = self.measure;
-        let group = Name::parse(link).group;
+        let group = MemberSelection::parse(link).group;
         let mut links = self.outcome.links.iter();
         let watched = links.find(|link| link.name == group);
         let watched = watched.map_or(&[][..], |it| within(&it.watched, link));
@@ -144,7 +144,7 @@ impl<'a> RunData<'a> {
 
 /// Members of a group that `name` selects.
 fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
-    let range = Name::parse(name).range(members.len() as u32);
+    let range = MemberSelection::parse(name).range(members.len() as u32);
     let range = range.start as usize..range.end as usize;
     members.get(range).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! Number and delay of data packets, as a network trace shows them.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind, spelled};
+use anabranch_settings::{Kind, KindEntry, KindError, SettingValue, kind, spelled};
 
 use super::common_parameters::{FLOW, check_takes};
-use super::{BoxedMetric, Metric, Name, Needs, RunData};
+use super::{BoxedMetric, MeasureNeeds, Metric, ResultName, RunData};
 use crate::agent::packets::{FirstPackets, PacketAccount};
 
 /// Statistic of a flow's packets.
@@ -70,11 +70,11 @@ kind! {
 }
 
 impl Packets {
-    fn checked(self) -> Result<BoxedMetric, Refusal> {
+    fn checked(self) -> Result<BoxedMetric, KindError> {
         check_takes(&self.statistic)?;
         if self.statistic.contains(&PacketTake::FirstDelays) != self.first.is_some() {
             let message = "`statistic = \"first-delays\"` says with `first` of how many packets, and nothing else does";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         let counted = [
             PacketTake::Sent,
@@ -83,7 +83,7 @@ impl Packets {
         ];
         if self.from == Since::Wire && self.statistic.iter().all(|it| counted.contains(it)) {
             let message = "`from` says where a delay starts, and `statistic` has none; leave `from` out, or take a delay such as `mean-delay`";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         Ok(Box::new(self))
     }
@@ -107,10 +107,10 @@ impl Packets {
 }
 
 impl Metric for Packets {
-    fn names(&self) -> Vec<Name> {
-        let of = |take: &PacketTake| -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
+        let of = |take: &PacketTake| -> Vec<ResultName> {
             let (name, unit) = take.names();
-            let named = |name: &str| Name::new(&self.flow, name, unit);
+            let named = |name: &str| ResultName::new(&self.flow, name, unit);
             match take {
                 PacketTake::FirstDelays => {
                     let numbers = 1..=self.first.unwrap_or(0);
@@ -122,10 +122,10 @@ impl Metric for Packets {
         self.statistic.iter().flat_map(of).collect()
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds {
             packets: true,
-            ..Needs::default()
+            ..MeasureNeeds::default()
         }
     }
 

@@ -3,13 +3,13 @@
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{
-    Choice, FromParameters, Kind, KindEntry, Parameters, Refusal, Setting, Value, kind,
+    Choice, FromParameters, Kind, KindEntry, KindError, KindParameters, Setting, SettingValue, kind,
 };
 use anabranch_transport::{Nanos, Probe, Sample};
 
-use super::common_parameters::{CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WINDOW, WINDOWS};
+use super::common_parameters::{CLOCK, FLOW, INDEX, NAME, NameParameter, PROBE, WINDOW, WINDOWS};
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::aggregation::Weighting;
 use crate::agent::flow_stats::end_of;
 use crate::agent::histogram::Histogram;
@@ -47,7 +47,7 @@ enum One {
 
 impl FromParameters for Taken {
     /// Reads [`STATISTIC`]. A word must not be repeated.
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         let words: Vec<String> = parameters.get(STATISTIC.name)?;
         let known = |word: &str| WORDS.iter().find(|known| known.name == word);
         let mut taken: Vec<One> = Vec::new();
@@ -69,7 +69,7 @@ impl FromParameters for Taken {
         }
         let again = |(index, one): (usize, &One)| taken[..index].contains(one);
         if taken.iter().enumerate().any(again) {
-            return Err(Refusal::together("`statistic` names a value twice"));
+            return Err(KindError::together("`statistic` names a value twice"));
         }
         Ok(Self(taken))
     }
@@ -83,7 +83,7 @@ impl Taken {
         series: &str,
         quantity: &str,
         unit: &'static str,
-    ) -> Vec<Name> {
+    ) -> Vec<ResultName> {
         let windows = over.names(series, quantity, unit);
         let names = windows.iter().flat_map(|window| {
             self.0.iter().map(|one| {
@@ -92,7 +92,7 @@ impl Taken {
                     One::Count => "samples",
                     _ => unit,
                 };
-                Name::new(series, &name, unit)
+                ResultName::new(series, &name, unit)
             })
         });
         names.collect()
@@ -154,7 +154,7 @@ impl One {
 kind! {
     /// Parameters of percentiles.
     struct Percentiles {
-        name: MeasureName as [NAME];
+        name: NameParameter as [NAME];
         flow: String as FLOW;
         probe: Probe as PROBE;
         statistic: Taken as [STATISTIC];
@@ -228,7 +228,7 @@ impl Observer for Values {
 }
 
 impl Metric for Percentiles {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let unit = of_probe(self.probe.name());
         self.statistic
             .names(&self.over, &self.flow, &self.name.0, unit)

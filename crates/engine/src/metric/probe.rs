@@ -1,15 +1,15 @@
 //! Metrics that compute single numbers from the samples of a probe.
 
 use anabranch_scenario::unit::of_probe;
-use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, SettingValue, kind};
 use anabranch_transport::Probe;
 
 use super::common_parameters::{
-    CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WINDOW, WINDOWS, check_takes,
+    CLOCK, FLOW, INDEX, NAME, NameParameter, PROBE, WINDOW, WINDOWS, check_takes,
 };
 use super::outcome::mean;
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, RunData, whole};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData, whole};
 use crate::agent::aggregation::Aggregation;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
@@ -17,7 +17,7 @@ use crate::agent::observer::Observer;
 kind! {
     /// Parameters of a statistic of a probe.
     struct OfProbe {
-        name: MeasureName as [NAME];
+        name: NameParameter as [NAME];
         flow: String as FLOW;
         probe: Probe as PROBE;
         /// Values to compute from the samples, one word or a list. `mean`: mean over time, each
@@ -49,19 +49,19 @@ const ABOVE_ZERO: Kind = Kind::Number {
 };
 
 impl OfProbe {
-    fn checked(self) -> Result<BoxedMetric, Refusal> {
+    fn checked(self) -> Result<BoxedMetric, KindError> {
         check_takes(&self.statistic)?;
         if self.statistic.contains(&Aggregation::Below) != self.threshold.is_some() {
             let message =
                 "`threshold` is needed with `statistic = \"below\"`, and allowed only there";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         Ok(Box::new(self))
     }
 }
 
 impl Metric for OfProbe {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let own = of_probe(self.probe.name());
         let of = |take: &Aggregation| {
             let unit = match take {
@@ -143,7 +143,7 @@ kind! {
 }
 
 impl Metric for Blocked {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         self.over.names(&self.flow, "rwnd_limited_share", "1")
     }
 
@@ -179,8 +179,12 @@ kind! {
 }
 
 impl Metric for MostHeld {
-    fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, "max_receive_buffer_used", "bytes")]
+    fn names(&self) -> Vec<ResultName> {
+        vec![ResultName::new(
+            &self.flow,
+            "max_receive_buffer_used",
+            "bytes",
+        )]
     }
 
     fn flow(&self) -> Option<&str> {

@@ -1,14 +1,14 @@
 //! Queue length of a link, and queueing delay of its packets.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{KindEntry, Value, kind, spelled};
-use anabranch_sim::{Direction, LinkProbe, LinkProbes, LinkSample};
+use anabranch_settings::{KindEntry, SettingValue, kind, spelled};
+use anabranch_sim::{LinkDirection, LinkProbe, LinkProbes, LinkSample};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{LINK, WINDOW, WINDOWS};
 use super::percentiles::{STATISTIC, Taken};
 use super::window::TimeWindows;
-use super::{BoxedMetric, Life, Metric, Name, ObservedDirection, RunData};
+use super::{BoxedMetric, Life, Metric, ObservedDirection, ResultName, RunData};
 use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
@@ -100,7 +100,7 @@ impl Observer for Watched {
 }
 
 impl Metric for Queue {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let (name, unit) = match self.quantity {
             Quantity::Length => ("queue_length", "packets"),
             Quantity::Delay => ("queue_delay", "s"),
@@ -118,8 +118,8 @@ impl Metric for Queue {
         Some(ObservedDirection {
             link: &self.config.link,
             direction: match self.config.direction {
-                QueueDirection::Forward => Direction::Forward,
-                QueueDirection::Backward => Direction::Backward,
+                QueueDirection::Forward => LinkDirection::Forward,
+                QueueDirection::Backward => LinkDirection::Backward,
             },
             probes: LinkProbes {
                 queue: self.quantity == Quantity::Length,

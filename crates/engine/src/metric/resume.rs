@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, Probe, Sample, time};
 
 use super::common_parameters::FLOW;
 use super::outcome::mean;
-use super::{BoxedMetric, Life, Metric, Name, RunData};
+use super::{BoxedMetric, Life, Metric, ResultName, RunData};
 use crate::agent::observer::Observer;
 
 kind! {
@@ -59,10 +59,11 @@ impl Observer for Watched {
 }
 
 impl Metric for ResumePhases {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let of = |phase: Phase| {
             let name = phase.name();
-            ["entry", "exit"].map(|end| Name::new(&self.flow, &format!("resume_{name}_{end}"), "s"))
+            ["entry", "exit"]
+                .map(|end| ResultName::new(&self.flow, &format!("resume_{name}_{end}"), "s"))
         };
         phases().flat_map(of).collect()
     }

@@ -10,7 +10,7 @@ use crate::agent::flow_stats::FlowStats;
 
 /// Traffic carried from the start of the run until the time of the snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct TrafficSnapshot {
     /// Time of the snapshot, nanoseconds.
     pub at: Nanos,
     /// Bytes on the wire that arrived over each member of each link in the forward direction, in
@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub segments: u64,
 }
 
-impl Snapshot {
+impl TrafficSnapshot {
     /// Takes a snapshot of the counters of links and flows at `at`.
     pub fn read<'a>(
         at: Nanos,

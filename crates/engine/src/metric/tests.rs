@@ -90,7 +90,7 @@ fn utilization_is_the_sum_of_throughputs_over_the_rate() {
 
 #[test]
 fn utilization_over_a_window_is_between_its_marks() {
-    let mark = |second: u64, wire, payload| snapshot::Snapshot {
+    let mark = |second: u64, wire, payload| snapshot::TrafficSnapshot {
         at: second * SECOND,
         wire: vec![vec![wire]],
         payload,

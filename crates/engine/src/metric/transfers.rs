@@ -13,10 +13,10 @@ use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::message_integrity::numbered;
 use super::percentiles::{STATISTIC, Taken};
 use super::window::TimeWindows;
-use super::{BoxedMetric, FlowFacts, Life, Metric, Name, Needs, RunData};
+use super::{BoxedMetric, FlowFacts, Life, MeasureNeeds, Metric, ResultName, RunData};
 use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
-use crate::agent::transfers::{Transfer, Transfers};
+use crate::agent::transfers::{Transfer, TransferTracker};
 
 kind! {
     /// The parameters of [`Completion`].
@@ -103,7 +103,7 @@ impl Observer for Completed {
 }
 
 impl Metric for Completion {
-    fn names(&self) -> Vec<Name> {
+    fn names(&self) -> Vec<ResultName> {
         let (name, unit) = match self.relative {
             true => ("slowdown", "1"),
             false => ("flow_completion_time", "s"),
@@ -117,10 +117,10 @@ impl Metric for Completion {
         Some(&self.config.flow)
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds {
             transfers: true,
-            ..Needs::default()
+            ..MeasureNeeds::default()
         }
     }
 
@@ -181,7 +181,7 @@ kind! {
     }
     /// Number of transfers whose last byte arrived before the end of the run.
     pub(super) static COMPLETE: KindEntry<BoxedMetric> =
-        "transfers_complete", |it, ()| Ok(it.of("transfers_complete", Transfers::complete));
+        "transfers_complete", |it, ()| Ok(it.of("transfers_complete", TransferTracker::complete));
     /// Number of transfers that the transport accepted but that were not complete at the end of the
     /// run.
     pub(super) static INCOMPLETE: KindEntry<BoxedMetric> = "transfers_incomplete", |it, ()| {
@@ -192,11 +192,11 @@ kind! {
 struct Count {
     flow: String,
     name: &'static str,
-    of: fn(&Transfers) -> u64,
+    of: fn(&TransferTracker) -> u64,
 }
 
 impl CountConfig {
-    fn of(self, name: &'static str, of: fn(&Transfers) -> u64) -> BoxedMetric {
+    fn of(self, name: &'static str, of: fn(&TransferTracker) -> u64) -> BoxedMetric {
         Box::new(Count {
             flow: self.flow,
             name,
@@ -206,18 +206,18 @@ impl CountConfig {
 }
 
 impl Metric for Count {
-    fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, self.name, "transfers")]
+    fn names(&self) -> Vec<ResultName> {
+        vec![ResultName::new(&self.flow, self.name, "transfers")]
     }
 
     fn flow(&self) -> Option<&str> {
         Some(&self.flow)
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds {
             transfers: true,
-            ..Needs::default()
+            ..MeasureNeeds::default()
         }
     }
 
@@ -226,7 +226,7 @@ impl Metric for Count {
     }
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
-        let of = |transfers: &Transfers| (self.of)(transfers);
+        let of = |transfers: &TransferTracker| (self.of)(transfers);
         vec![seen.sum(&self.flow, |tally| tally.transfers.as_ref().map_or(0, of))]
     }
 }

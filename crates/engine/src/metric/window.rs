@@ -1,11 +1,11 @@
 //! Parts of a run over which a metric is computed.
 
-use anabranch_scenario::quantity::{Span, Window};
-use anabranch_settings::{FromParameters, Named, Parameters, Refusal};
+use anabranch_scenario::quantity::{TimeSpan, Window};
+use anabranch_settings::{FromParameters, KindError, KindParameters, Named};
 use anabranch_transport::Nanos;
 
 use super::common_parameters::{CLOCK, Clock, WINDOW, WINDOWS, is_name};
-use super::{Life, Name, whole};
+use super::{Life, ResultName, whole};
 use crate::agent::observer::Observer;
 
 /// One time window, or several named ones; by default the whole run.
@@ -17,7 +17,7 @@ pub struct TimeWindows {
 
 impl FromParameters for TimeWindows {
     /// Reads [`WINDOW`] and [`WINDOWS`], and [`CLOCK`] if the kind has it.
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         let has_clock = parameters.declared().iter().any(|it| it.name == CLOCK.name);
         let clock = match has_clock {
             true => parameters.get(CLOCK.name)?,
@@ -28,7 +28,7 @@ impl FromParameters for TimeWindows {
         let windows = match (one, named) {
             (Some(_), Some(_)) => {
                 let message = "found both `window` and `windows`; a measure has one of them";
-                return Err(Refusal::together(message));
+                return Err(KindError::together(message));
             }
             (one, None) => vec![(None, one.map(window).transpose()?)],
             (None, Some(Named(named))) => {
@@ -37,7 +37,7 @@ impl FromParameters for TimeWindows {
                         let message = format!(
                             "found {name:?}; the name of a window is made of letters, digits and `_`"
                         );
-                        return Err(Refusal::together(message));
+                        return Err(KindError::together(message));
                     }
                     Ok((Some(name), Some(window(pair)?)))
                 });
@@ -47,7 +47,7 @@ impl FromParameters for TimeWindows {
         let over = Self { windows, clock };
         if clock == Clock::Flow && over.is_whole() {
             let message = "`clock = \"flow\"` says where the times of `window` or `windows` start, and there are none; set one, or leave `clock` out";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         Ok(over)
     }
@@ -65,10 +65,10 @@ impl TimeWindows {
     }
 
     /// Names of the metric's values, one for each window.
-    pub fn names(&self, series: &str, metric: &str, unit: &'static str) -> Vec<Name> {
+    pub fn names(&self, series: &str, metric: &str, unit: &'static str) -> Vec<ResultName> {
         let named = self.windows.iter().map(|(name, _)| match name {
-            None => Name::new(series, metric, unit),
-            Some(name) => Name::new(series, &format!("{metric}_{name}"), unit),
+            None => ResultName::new(series, metric, unit),
+            Some(name) => ResultName::new(series, &format!("{metric}_{name}"), unit),
         });
         named.collect()
     }
@@ -85,7 +85,7 @@ impl TimeWindows {
         };
         let windows = self.windows().map(|window| {
             let Window(ends) = window.unwrap_or(whole(life));
-            Window(ends.map(|at| Span(at.0.saturating_add(begin))))
+            Window(ends.map(|at| TimeSpan(at.0.saturating_add(begin))))
         });
         windows
             .map(|window| Box::new(make(window)) as Box<dyn Observer>)
@@ -93,10 +93,10 @@ impl TimeWindows {
     }
 }
 
-fn window((begin, end): (Nanos, Nanos)) -> Result<Window, Refusal> {
-    let [begin, end] = [Span(begin), Span(end)];
+fn window((begin, end): (Nanos, Nanos)) -> Result<Window, KindError> {
+    let [begin, end] = [TimeSpan(begin), TimeSpan(end)];
     if begin >= end {
-        return Err(Refusal::together(format!(
+        return Err(KindError::together(format!(
             "found [\"{begin}\", \"{end}\"]; a window must begin before it ends"
         )));
     }

@@ -8,13 +8,13 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{
-    Class, Constellation, Counted, Ground, LoadShare, Meanwhile, Policy, Transmitter,
+    Class, Constellation, Counted, Ground, LinkTransmitter, LoadShare, Meanwhile, Policy,
 };
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::limits::MAX_NODES;
-use anabranch_scenario::names::{Name, member_name};
-use anabranch_scenario::tree::Node;
-use anabranch_settings::{Prepared, Refusal};
+use anabranch_scenario::names::{MemberSelection, member_name};
+use anabranch_scenario::tree::SpecNode;
+use anabranch_settings::{KindError, Prepared};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::queue::QueueDiscipline;
 use anabranch_sim::routing::RoutingKind;
@@ -52,7 +52,7 @@ struct ClassParts {
 ///
 /// # Errors
 /// [`Refusal`] if a shell cannot be built with its parameters.
-pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells, Refusal> {
+pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells, KindError> {
     let all = constellation.shells.iter();
     let all = all.map(|shell| {
         kinds
@@ -65,7 +65,7 @@ pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells,
 /// Numbers of satellites and of inter-satellite links of a constellation. Only one shell is in
 /// memory at a time. Counting stops when there are more satellites than a world may have, because
 /// the checks of the spec report that.
-fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], Refusal> {
+fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], KindError> {
     let (mut satellites, mut isls) = (0, 0);
     for shell in &constellation.shells {
         let shell = kinds
@@ -83,7 +83,7 @@ fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], Re
 /// Completes a decoded spec: counts the satellites and links of its constellations, and resolves
 /// the node pairs of its flows. Errors of the constellations themselves are reported by the checks
 /// of the spec.
-pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
+pub fn complete(spec: &mut Spec, kinds: &Standard, root: &SpecNode) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     for constellation in &mut spec.constellations {
         let grounds = spec.grounds.iter();
@@ -136,7 +136,7 @@ fn station(name: &str, grounds: &[Ground]) -> Result<Option<String>, String> {
     let Some(number) = stations.position(|it| it.name.as_deref() == Some(member)) else {
         return Ok(None);
     };
-    let numbered = Name::parse(name);
+    let numbered = MemberSelection::parse(name);
     let own = number as u32..number as u32 + 1;
     if numbered.group == group && numbered.range(ground.stations.len() as u32) != own {
         return Err(format!(
@@ -156,11 +156,11 @@ impl ConstellationParts {
     ///
     /// # Errors
     /// [`Refusal`] if a kind is unknown.
-    pub fn of(constellation: &Constellation, kinds: &Standard) -> Result<Self, Refusal> {
+    pub fn of(constellation: &Constellation, kinds: &Standard) -> Result<Self, KindError> {
         let classes = Class::ALL.into_iter();
         let classes = classes.filter_map(|class| Some((class, constellation.transmitter(class)?)));
         let classes = classes.map(|(class, transmitter)| {
-            Ok::<_, Refusal>((class, ClassParts::of(transmitter, kinds)?))
+            Ok::<_, KindError>((class, ClassParts::of(transmitter, kinds)?))
         });
         Ok(Self {
             shells: shells(constellation, kinds)?,
@@ -170,14 +170,14 @@ impl ConstellationParts {
 }
 
 impl ClassParts {
-    fn of(transmitter: &Transmitter, kinds: &Standard) -> Result<Self, Refusal> {
+    fn of(transmitter: &LinkTransmitter, kinds: &Standard) -> Result<Self, KindError> {
         let queue = transmitter.queue.as_ref();
         let queue = queue.map(|it| kinds.queues.prepare(&it.kind, it.values(&kinds.queues)));
         let loss = transmitter.loss.as_ref().map(|loss| {
             let prepared = kinds
                 .losses
                 .prepare(&loss.kind, loss.values(&kinds.losses))?;
-            Ok::<_, Refusal>((prepared, place_of(loss)))
+            Ok::<_, KindError>((prepared, place_of(loss)))
         });
         Ok(Self {
             queue: queue.transpose()?,
@@ -187,7 +187,7 @@ impl ClassParts {
 
     fn direction(
         &self,
-        transmitter: &Transmitter,
+        transmitter: &LinkTransmitter,
         traffic: &Traffic,
     ) -> Result<DirectionConfig, NetworkError> {
         let mut config = DirectionConfig::instant(0).with_rate(over_time(&transmitter.rate)?);
@@ -291,7 +291,7 @@ pub fn add(
 }
 
 /// Rates of a transmitter by elevation, in the simulator's form.
-fn elevations(transmitter: &Transmitter) -> Vec<ElevationStep> {
+fn elevations(transmitter: &LinkTransmitter) -> Vec<ElevationStep> {
     let steps = transmitter.rate_by_elevation.iter();
     let steps = steps.map(|&[elevation, share]| ElevationStep { elevation, share });
     steps.collect()
@@ -300,7 +300,7 @@ fn elevations(transmitter: &Transmitter) -> Vec<ElevationStep> {
 /// Parses a place on the Earth as written in a spec.
 pub fn place(text: &str) -> Result<Place, NetworkError> {
     text.parse()
-        .map_err(|error| NetworkError::Kind(Refusal::together(format!("`stations`: {error}"))))
+        .map_err(|error| NetworkError::Kind(KindError::together(format!("`stations`: {error}"))))
 }
 
 /// Prepared routing over constellations.
@@ -316,7 +316,7 @@ impl RoutingParts {
     ///
     /// # Errors
     /// [`Refusal`] if the routing kind is unknown.
-    pub fn of(spec: &Spec, kinds: &Standard) -> Result<Option<Self>, Refusal> {
+    pub fn of(spec: &Spec, kinds: &Standard) -> Result<Option<Self>, KindError> {
         let Some(routing) = &spec.world.routing else {
             return Ok(None);
         };
@@ -332,7 +332,7 @@ impl RoutingParts {
     ///
     /// # Errors
     /// [`Refusal`] if the routing kind cannot be built.
-    pub fn apply(&self, topology: &mut Topology) -> Result<(), Refusal> {
+    pub fn apply(&self, topology: &mut Topology) -> Result<(), KindError> {
         // Builds the kind once to find errors here. The routers then build it again without errors,
         // because building is deterministic.
         drop(self.kind.build(())?);

@@ -6,7 +6,7 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::constellation::Constellation;
 use anabranch_scenario::diagnostic::Diagnostic;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 use anabranch_settings::counted;
 use anabranch_transport::time;
 
@@ -32,7 +32,7 @@ fn steps(duration: f64, satellites: usize) -> u32 {
 
 /// Checks the constellations of a valid spec: each station should reach a satellite at some time,
 /// and at least one inter-satellite link should be usable.
-pub fn check(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
+pub fn check(spec: &Spec, kinds: &Standard, root: &SpecNode) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     check_each(&mut checker, spec, kinds);
     checker.into_problems()

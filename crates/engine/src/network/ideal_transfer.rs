@@ -2,7 +2,7 @@
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::wifi::LinkMedium;
-use anabranch_sim::{Direction, LinkId, NodeId, PathFinder};
+use anabranch_sim::{LinkDirection, LinkId, NodeId, PathFinder};
 use anabranch_transport::Nanos;
 
 use crate::kinds::Standard;
@@ -43,13 +43,13 @@ fn of_link(
     kinds: &Standard,
     links: &[Vec<LinkId>],
     id: LinkId,
-    direction: Direction,
+    direction: LinkDirection,
 ) -> Option<(u64, Nanos)> {
     let mut all = spec.carriers().zip(links);
     let LinkMedium::Wire(link) = all.find(|(_, members)| members.contains(&id))?.0 else {
         return None;
     };
-    let forward = direction == Direction::Forward;
+    let forward = direction == LinkDirection::Forward;
     let rates = link.rate.side(forward)?.steps().iter();
     let rate = rates.map(|(_, rate)| *rate).max()?;
     let chosen = link.delay.side(forward)?;

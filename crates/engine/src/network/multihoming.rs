@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::addresses::IpVersion;
-use anabranch_scenario::names::Name;
-use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
+use anabranch_scenario::names::MemberSelection;
+use anabranch_sim::{AddressFamily, BuildError, LinkId, NodeId, Topology};
 
 use super::{Built, NetworkError, end, ends};
 use crate::flows::{NumberedMember, members};
@@ -55,10 +55,10 @@ pub enum AddressError {
 }
 
 /// Address family of the simulator for an IP version.
-fn family(ip: IpVersion) -> Family {
+fn family(ip: IpVersion) -> AddressFamily {
     match ip {
-        IpVersion::Ipv4 => Family::V4,
-        IpVersion::Ipv6 => Family::V6,
+        IpVersion::Ipv4 => AddressFamily::V4,
+        IpVersion::Ipv6 => AddressFamily::V6,
     }
 }
 
@@ -134,14 +134,14 @@ fn interfaces(topology: &Topology, node: NodeId) -> Vec<Interface> {
 
 fn is_there(topology: &Topology, interface: Interface) -> bool {
     topology
-        .address(interface.node, interface.link, Family::V4)
+        .address(interface.node, interface.link, AddressFamily::V4)
         .is_ok()
 }
 
 /// Interface of `node` at the link named `name`, or at the member of this link that ends at `node`.
 fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interface, BuildError> {
     let Built { topology, links } = built;
-    let parsed = Name::parse(name);
+    let parsed = MemberSelection::parse(name);
     let position = spec.carriers().position(|it| it.name() == parsed.group);
     let members = position.and_then(|position| links.get(position));
     let members = members.map_or(&[][..], Vec::as_slice);

@@ -6,8 +6,8 @@ use std::ops::Range;
 use anabranch_scenario::Flow;
 use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{Ground, Pairs, RandomPairs, Weights};
-use anabranch_scenario::names::Name;
-use anabranch_scenario::quantity::Count;
+use anabranch_scenario::names::MemberSelection;
+use anabranch_scenario::quantity::GroupSize;
 use anabranch_scenario::validate::MAX_FLOWS;
 use anabranch_sim::{Rng, Seed};
 
@@ -26,7 +26,7 @@ pub(super) fn resolve_pairs(
         return Ok(());
     };
     let members = |name: &str| -> Option<Range<u32>> {
-        let name = Name::parse(name);
+        let name = MemberSelection::parse(name);
         let (_, count) = groups.iter().find(|(group, _)| group == name.group)?;
         let Range { start, end } = name.range(*count);
         Some(start.min(*count)..end.min(*count))
@@ -35,7 +35,7 @@ pub(super) fn resolve_pairs(
     let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
         return Ok(());
     };
-    let same = Name::parse(&flow.from).group == Name::parse(&flow.to).group;
+    let same = MemberSelection::parse(&flow.from).group == MemberSelection::parse(&flow.to).group;
     let matrix: Vec<[u32; 2]> = match pairs {
         Pairs::All => {
             let all = from.flat_map(|one| to.clone().map(move |other| [one, other]));
@@ -79,9 +79,9 @@ pub(super) fn resolve_pairs(
     if matrix.is_empty() {
         return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
     }
-    let count = Count(matrix.len() as u32);
+    let count = GroupSize(matrix.len() as u32);
     // A spec that was written with its resolved values contains this count, so it is accepted.
-    if flow.count != Count::default() && flow.count != count {
+    if flow.count != GroupSize::default() && flow.count != count {
         let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
         return Err(("count", message.to_owned()));
     }
@@ -92,7 +92,7 @@ pub(super) fn resolve_pairs(
 
 /// Populations of the selected stations of a ground, as their weights.
 fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<Vec<f64>, Wrong> {
-    let group = Name::parse(name).group;
+    let group = MemberSelection::parse(name).group;
     let ground = grounds.iter().find(|ground| ground.name == group);
     let stations = ground.map_or(&[][..], |it| &it.stations);
     let of = |member: u32| {

@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::names::{Name, count_of, member_name};
+use anabranch_scenario::names::{MemberSelection, count_of, member_name};
 use anabranch_scenario::routes::Route;
-use anabranch_sim::{BuildError, Family, LinkId, NodeId, PathFinder, Reachability, Topology};
+use anabranch_sim::{
+    AddressFamily, BuildError, LinkId, NodeId, PathFinder, Reachability, Topology,
+};
 
 use super::Built;
 
@@ -29,12 +31,12 @@ pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId
 
 /// The IPv4 addresses of a node. A route to an address of a node applies to both IP versions.
 fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> + '_ {
-    topology.addresses(node, Family::V4)
+    topology.addresses(node, AddressFamily::V4)
 }
 
 /// Nodes that a name selects: a member, a slice, or a whole group.
 fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
-    let name = Name::parse(name);
+    let name = MemberSelection::parse(name);
     let count = count_of(spec, name.group).unwrap_or(0);
     let names = name
         .range(count)
@@ -44,7 +46,7 @@ fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
 
 /// Link of a route at `node`: the first member of the route's link that ends there.
 fn via(built: &Built, spec: &Spec, route: &Route, node: NodeId) -> Result<LinkId, BuildError> {
-    let name = Name::parse(&route.via);
+    let name = MemberSelection::parse(&route.via);
     let link = spec.links.iter().position(|link| link.name == name.group);
     let members = link.and_then(|link| built.links.get(link));
     let members = members.map_or(&[][..], Vec::as_slice);
@@ -52,14 +54,19 @@ fn via(built: &Built, spec: &Spec, route: &Route, node: NodeId) -> Result<LinkId
         .get(range_within(&name, members.len()))
         .unwrap_or_default();
     let mut there = meant.iter().copied();
-    let found = there.find(|link| built.topology.address(node, *link, Family::V4).is_ok());
+    let found = there.find(|link| {
+        built
+            .topology
+            .address(node, *link, AddressFamily::V4)
+            .is_ok()
+    });
     found.ok_or_else(|| BuildError::NotAtLink {
         link: route.via.clone(),
         node: built.topology.node_name(node).to_owned(),
     })
 }
 
-fn range_within(name: &Name<'_>, count: usize) -> std::ops::Range<usize> {
+fn range_within(name: &MemberSelection<'_>, count: usize) -> std::ops::Range<usize> {
     let range = name.range(count as u32);
     range.start as usize..range.end as usize
 }

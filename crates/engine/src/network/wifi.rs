@@ -3,7 +3,7 @@
 use anabranch_scenario::Spec;
 use anabranch_scenario::names::member_name;
 use anabranch_scenario::wifi::{Station, Wifi};
-use anabranch_sim::wifi::Position;
+use anabranch_sim::wifi::AntennaPosition;
 use anabranch_sim::{BuildError, LinkId, MediumConfig, NodeId, Topology};
 
 use super::end;
@@ -22,7 +22,7 @@ pub fn add_cell(
     let station = |topology: &mut Topology, station: &Station| -> Result<NodeId, BuildError> {
         let node = end(topology, spec, &station.node, 0)?;
         let [x, y] = station.at.map(|length| length.0);
-        topology.add_station(medium, node, Position::new(x, y))?;
+        topology.add_station(medium, node, AntennaPosition::new(x, y))?;
         Ok(node)
     };
     let access_point = station(topology, &cell.access_point)?;

@@ -7,32 +7,32 @@ use std::sync::Arc;
 use anabranch_scenario::Spec;
 use anabranch_scenario::diagnostic::Diagnostic;
 
-use super::notes::Notes;
+use super::notes::PointNotes;
 use super::{add_new, constellations, elements, point_errors, unreached_times, windows};
 use crate::ineffective_settings::IneffectiveKeys;
-use crate::point::{Order, PlannedPoint, PointSummary, Shape};
+use crate::point::{PlannedPoint, PointIndex, PointSummary, Shape};
 
 /// Findings over all points added so far.
 #[derive(Default)]
 pub struct Across {
     /// Names of the parameters that were used.
     pub used: BTreeSet<String>,
-    first: Option<(Order, Arc<Spec>)>,
+    first: Option<(PointIndex, Arc<Spec>)>,
     shape: Option<Arc<Shape>>,
     /// Problems of points at which a transport setting has no effect, by flow and setting.
-    idle: BTreeMap<(usize, String), Vec<(Order, Diagnostic)>>,
+    idle: BTreeMap<(usize, String), Vec<(PointIndex, Diagnostic)>>,
     /// For each flow, the settings that have an effect at some point.
     effective: Vec<BTreeSet<&'static str>>,
     everywhere: IneffectiveKeys,
     beyond: unreached_times::Times,
-    windows: windows::Notes,
-    elements: Notes,
-    constellations: Notes,
+    windows: windows::WindowNotes,
+    elements: PointNotes,
+    constellations: PointNotes,
 }
 
 impl Across {
     /// Adds a point. Returns its summary for the plan.
-    pub fn add(&mut self, order: Order, point: &PlannedPoint) -> PointSummary {
+    pub fn add(&mut self, order: PointIndex, point: &PlannedPoint) -> PointSummary {
         if self.first.as_ref().is_none_or(|(first, _)| order < *first) {
             self.first = Some((order, Arc::clone(&point.spec)));
         }
@@ -52,7 +52,7 @@ impl Across {
         self.first.as_ref().map(|(_, spec)| &**spec)
     }
 
-    fn add_idle(&mut self, order: Order, point: &PlannedPoint) {
+    fn add_idle(&mut self, order: PointIndex, point: &PlannedPoint) {
         let idle = &point.resolved.idle;
         for it in idle {
             let key = (it.flow, it.setting.clone());
@@ -90,7 +90,8 @@ impl Across {
             let effective = self.effective.get(*flow);
             !effective.is_some_and(|it| it.contains(setting.as_str()))
         });
-        let mut all: Vec<&(Order, Diagnostic)> = without.flat_map(|(_, found)| found).collect();
+        let mut all: Vec<&(PointIndex, Diagnostic)> =
+            without.flat_map(|(_, found)| found).collect();
         all.sort_by_key(|(order, _)| *order);
         let mut problems = Vec::new();
         for (_, problem) in all {

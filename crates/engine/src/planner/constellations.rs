@@ -2,12 +2,12 @@
 
 use anabranch_scenario::constellation::Constellation;
 
-use super::notes::Notes;
+use super::notes::PointNotes;
 use crate::network::constellation_checks::about;
-use crate::point::{Order, PlannedPoint};
+use crate::point::{PlannedPoint, PointIndex};
 
 /// Adds the notes about the constellations of a point.
-pub fn add(notes: &mut Notes, order: Order, point: &PlannedPoint) {
+pub fn add(notes: &mut PointNotes, order: PointIndex, point: &PlannedPoint) {
     for (number, constellation) in point.spec.constellations.iter().enumerate() {
         let Constellation {
             name,

@@ -3,11 +3,11 @@
 
 use anabranch_sim::propagation::catalogue;
 
-use super::notes::Notes;
-use crate::point::{Order, PlannedPoint};
+use super::notes::PointNotes;
+use crate::point::{PlannedPoint, PointIndex};
 
 /// Adds the notes about the links of a point that use satellites from a file.
-pub fn add(notes: &mut Notes, order: Order, point: &PlannedPoint) {
+pub fn add(notes: &mut PointNotes, order: PointIndex, point: &PlannedPoint) {
     for (number, link) in point.spec.links.iter().enumerate() {
         for propagation in [true, false]
             .into_iter()

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::sweep::Points;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 use anabranch_scenario::{Spec, decode, output_dependencies, substitute};
 
 use super::{add_main_experiment, add_plain_tables, check_shape, overrides};
 use crate::kinds::Standard;
 use crate::network::constellation;
-use crate::plan::{Plan, Request};
+use crate::plan::{Plan, PlanRequest};
 use crate::traces;
 
 impl Plan {
@@ -19,24 +19,27 @@ impl Plan {
     ///
     /// # Errors
     /// [`SpecError`] if the spec cannot be read.
-    pub fn finished(request: &Request) -> Result<Spec, SpecError> {
+    pub fn finished(request: &PlanRequest) -> Result<Spec, SpecError> {
         let refused =
             |problems| SpecError::new(&request.file, &request.text, &request.overrides, problems);
-        Node::parse(&request.text)
+        SpecNode::parse(&request.text)
             .and_then(|root| read(request, root))
             .map_err(refused)
     }
 }
 
-fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Diagnostic>> {
+fn read(request: &PlanRequest, mut root: SpecNode) -> Result<Spec, Vec<Diagnostic>> {
     add_main_experiment(&mut root);
     let mut problems = Vec::new();
     let set = overrides::read(&request.overrides, &root, &mut problems);
     let mut tree = overrides::applied(&root, &set);
     check_shape(&tree)?;
-    let experiments = tree.get("experiment").map(Node::items).unwrap_or_default();
+    let experiments = tree
+        .get("experiment")
+        .map(SpecNode::items)
+        .unwrap_or_default();
     if let Some(first) = experiments.first().cloned() {
-        let path = Node::item_path("experiment", 0, &first);
+        let path = SpecNode::item_path("experiment", 0, &first);
         let swept = Points::of(&first, &path)?.get(&first, 0).settings;
         let own = overrides::own(&first);
         for setting in own.iter().chain(&set).chain(&swept) {

@@ -6,7 +6,7 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::source_span::SourceSpan;
 use anabranch_scenario::substitute::substitute;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 use anabranch_scenario::{Spec, decode, validate};
 
 use super::overrides;
@@ -48,16 +48,16 @@ const NOT_NETWORK: &[(&str, Option<&str>)] = &[
 ];
 
 fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec, Vec<Diagnostic>> {
-    let mut root = Node::parse(text)?;
+    let mut root = SpecNode::parse(text)?;
     if let NodeValue::Table(entries) = &mut root.value {
         for &(key, stands) in NOT_NETWORK {
             entries.retain(|entry| entry.key != key);
             let place = SourceSpan::File(0..0);
-            let value = stands.and_then(|value| Node::parse_argument(key, value, 0).ok());
+            let value = stands.and_then(|value| SpecNode::parse_argument(key, value, 0).ok());
             entries.extend(value.map(|node| TableEntry {
                 key: key.to_owned(),
                 key_place: place.clone(),
-                node: Node { place, ..node },
+                node: SpecNode { place, ..node },
             }));
         }
     }
@@ -86,7 +86,7 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
 
 /// Rejects proxies, because a proxy supports only the transports of the simulator, and not packets
 /// from outside.
-fn without_proxies(spec: &Spec, tree: &Node) -> Vec<Diagnostic> {
+fn without_proxies(spec: &Spec, tree: &SpecNode) -> Vec<Diagnostic> {
     let mut checker = Checker::new(tree);
     for (index, node) in spec.nodes.iter().enumerate() {
         if node.proxy.is_some() {

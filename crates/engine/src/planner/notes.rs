@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::point::Order;
+use crate::point::PointIndex;
 
 /// Notes by part, each with the first point that contains the part and the index of the part there.
 /// The keys are hashes of the parts, because satellite elements may be long.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(BTreeMap<[u8; 32], (Order, usize, Vec<String>)>);
+pub struct PointNotes(BTreeMap<[u8; 32], (PointIndex, usize, Vec<String>)>);
 
-impl Notes {
+impl PointNotes {
     /// Adds the part `number` of a point, whose description is `text`. If no equal part is known,
     /// `about` computes its notes.
     pub fn add(
         &mut self,
-        (order, number): (Order, usize),
+        (order, number): (PointIndex, usize),
         text: &str,
         about: impl FnOnce() -> Vec<String>,
     ) {

@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::substitute::substitute;
-use anabranch_scenario::sweep::{Points, Setting, SweptPoint};
-use anabranch_scenario::tree::{Node, NodeValue};
+use anabranch_scenario::sweep::{Assignment, Points, SweptPoint};
+use anabranch_scenario::tree::{NodeValue, SpecNode};
 
 /// Parses the arguments of `--set`.
-pub fn read(arguments: &[String], root: &Node, problems: &mut Vec<Diagnostic>) -> Vec<Setting> {
+pub fn read(
+    arguments: &[String],
+    root: &SpecNode,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Assignment> {
     let mut settings = Vec::new();
     for (number, argument) in arguments.iter().enumerate() {
-        match Setting::parse(argument, number) {
+        match Assignment::parse(argument, number) {
             Ok(setting) => match setting.apply(&mut root.clone()) {
                 Ok(()) => settings.push(setting),
                 Err(problem) => problems.push(problem),
@@ -23,7 +27,7 @@ pub fn read(arguments: &[String], root: &Node, problems: &mut Vec<Diagnostic>) -
 }
 
 /// Applies the overrides to the tree of a spec.
-pub fn applied(root: &Node, overrides: &[Setting]) -> Node {
+pub fn applied(root: &SpecNode, overrides: &[Assignment]) -> SpecNode {
     let mut root = root.clone();
     for setting in overrides {
         // Ignores the result, because each override was already applied to this tree without an
@@ -34,24 +38,31 @@ pub fn applied(root: &Node, overrides: &[Setting]) -> Node {
 }
 
 /// Parameters that an experiment sets.
-pub fn own(experiment: &Node) -> Vec<Setting> {
-    let parameters = experiment.get("parameters").map(Node::entries);
+pub fn own(experiment: &SpecNode) -> Vec<Assignment> {
+    let parameters = experiment.get("parameters").map(SpecNode::entries);
     let parameters = parameters.unwrap_or_default().iter();
-    parameters.map(Setting::of).collect()
+    parameters.map(Assignment::of).collect()
 }
 
 /// Problems of settings that change no run: of `--set` over all kept experiments, and of an
 /// experiment's parameters in that experiment.
-pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Vec<Diagnostic> {
+pub fn without_effect(
+    root: &SpecNode,
+    overrides: &[Assignment],
+    kept: &[String],
+) -> Vec<Diagnostic> {
     let root = applied(root, overrides);
-    let experiments = root.get("experiment").map(Node::items).unwrap_or_default();
-    let kept = |item: &Node| kept.iter().any(|id| item.own_name() == Some(id));
+    let experiments = root
+        .get("experiment")
+        .map(SpecNode::items)
+        .unwrap_or_default();
+    let kept = |item: &SpecNode| kept.iter().any(|id| item.own_name() == Some(id));
     let runs: Vec<RunSettings<'_>> = experiments
         .iter()
         .enumerate()
         .filter(|(_, item)| kept(item))
         .filter_map(|(index, experiment)| {
-            let path = Node::item_path("experiment", index, experiment);
+            let path = SpecNode::item_path("experiment", index, experiment);
             Some(RunSettings {
                 root: &root,
                 index,
@@ -91,16 +102,16 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
 
 /// Settings of an experiment that is run.
 struct RunSettings<'a> {
-    root: &'a Node,
+    root: &'a SpecNode,
     index: usize,
-    experiment: &'a Node,
+    experiment: &'a SpecNode,
     path: String,
     points: Points,
 }
 
 impl RunSettings<'_> {
     /// Whether another value of one of these settings would change the world at any point.
-    fn is_changed_by(&self, settings: &[Setting], number: usize) -> bool {
+    fn is_changed_by(&self, settings: &[Assignment], number: usize) -> bool {
         let mut others = settings.to_vec();
         others[number].node.value = NodeValue::Text("another value".to_owned());
         self.points
@@ -109,7 +120,7 @@ impl RunSettings<'_> {
     }
 
     /// Tree of the world at a point; `None` if it cannot be built.
-    fn tree(&self, settings: &[Setting], point: &SweptPoint) -> Option<Node> {
+    fn tree(&self, settings: &[Assignment], point: &SweptPoint) -> Option<SpecNode> {
         let mut tree = self.root.clone();
         for setting in settings.iter().chain(&point.settings) {
             setting.apply(&mut tree).ok()?;
@@ -128,24 +139,24 @@ impl RunSettings<'_> {
 
     /// Name of the sweep that sets a key.
     fn sweep_of(&self, key: &str) -> Option<String> {
-        let sets = |sweep: &&Node| {
-            let by_parameter = sweep.get("parameter").and_then(Node::text) == Some(key);
-            let points = sweep.get("points").map(Node::items).unwrap_or_default();
+        let sets = |sweep: &&SpecNode| {
+            let by_parameter = sweep.get("parameter").and_then(SpecNode::text) == Some(key);
+            let points = sweep.get("points").map(SpecNode::items).unwrap_or_default();
             by_parameter || points.iter().any(|point| point.get(key).is_some())
         };
-        let sweeps = self.experiment.get("sweep").map(Node::items);
+        let sweeps = self.experiment.get("sweep").map(SpecNode::items);
         let sweep = sweeps.unwrap_or_default().iter().find(sets)?;
         let name = sweep.get("name").or_else(|| sweep.get("parameter"));
-        Some(name.and_then(Node::text).unwrap_or(key).to_owned())
+        Some(name.and_then(SpecNode::text).unwrap_or(key).to_owned())
     }
 }
 
-fn overtaken(setting: &Setting) -> Diagnostic {
+fn overtaken(setting: &Assignment) -> Diagnostic {
     let message = "has no effect: it is set again further on; write it once";
     Diagnostic::new(setting.key_place.clone(), &setting.key, message)
 }
 
-fn idle(setting: &Setting, path: &str, runs: &[RunSettings<'_>]) -> Diagnostic {
+fn idle(setting: &Assignment, path: &str, runs: &[RunSettings<'_>]) -> Diagnostic {
     let key = &setting.key;
     let swept = runs.iter().find_map(|run| {
         let sweep = run.sweep_of(key)?;

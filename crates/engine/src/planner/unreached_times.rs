@@ -1,7 +1,7 @@
 //! Notes about times in a spec that no run reaches. Such times are not errors, because a start
 //! after the end is a way to omit a flow.
 
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::{Link, Spec};
 
 /// Earliest times of the events of flows and links, over all points so far.
@@ -10,18 +10,18 @@ pub struct Times {
     flows: Vec<Option<First>>,
     links: Vec<[Option<First>; LINK_TIMES.len()]>,
     /// Duration of the longest run.
-    longest: Option<Span>,
+    longest: Option<TimeSpan>,
 }
 
 /// Earliest time of an event over the points, and whether no run reaches it.
 #[derive(Clone, Copy, Debug)]
 struct First {
-    earliest: Span,
+    earliest: TimeSpan,
     is_beyond: bool,
 }
 
 /// Adds the time `at` of an event at a point whose runs end at `end`.
-fn add(known: &mut Option<First>, at: Span, end: Span) {
+fn add(known: &mut Option<First>, at: TimeSpan, end: TimeSpan) {
     let before = known.unwrap_or(First {
         earliest: at,
         is_beyond: true,
@@ -83,7 +83,7 @@ impl Times {
 
 /// A time key of a link: its name, the event that does not occur if the time is not reached, and
 /// the earliest time in its value.
-type LinkTime = (&'static str, &'static str, fn(&Link) -> Option<Span>);
+type LinkTime = (&'static str, &'static str, fn(&Link) -> Option<TimeSpan>);
 
 const LINK_TIMES: [LinkTime; 3] = [
     ("rate", "the rate never changes", |link| {
@@ -91,7 +91,7 @@ const LINK_TIMES: [LinkTime; 3] = [
             .into_iter()
             .filter_map(|side| link.rate.side(side));
         let changes = sides.filter_map(|rate| rate.steps().get(1));
-        changes.map(|(at, _)| Span(*at)).min()
+        changes.map(|(at, _)| TimeSpan(*at)).min()
     }),
     ("down", "the link is never down", |link| {
         let sides = [true, false]

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use anabranch_scenario::Link;
-use anabranch_scenario::quantity::{Rate, Size, Span};
+use anabranch_scenario::quantity::{Rate, Size, TimeSpan};
 use anabranch_settings::Datum;
 
-use crate::point::{Order, PlannedPoint};
+use crate::point::{PlannedPoint, PointIndex};
 use crate::workload;
 
 /// Names of the settings that are windows.
@@ -23,11 +23,11 @@ const PACKET: u128 = 1500;
 /// Notes about flows whose default windows are too small to fill their path and its queue. Each
 /// combination of flow and window is noted once, at its first point.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(BTreeMap<(String, u64), (Order, usize, String)>);
+pub struct WindowNotes(BTreeMap<(String, u64), (PointIndex, usize, String)>);
 
-impl Notes {
+impl WindowNotes {
     /// Adds the flows of a point.
-    pub fn add(&mut self, order: Order, point: &PlannedPoint) {
+    pub fn add(&mut self, order: PointIndex, point: &PlannedPoint) {
         for flow in 0..point.spec.flows.len() {
             let Some(Bound { key, window, note }) = bound(point, flow) else {
                 continue;
@@ -97,7 +97,7 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
         false => format!(" ({})", at.join(", ")),
     };
     let key = format!("`flow.{}.transport.{}`", flow.name, setting.name);
-    let (size, rate, span) = (Size(window), Rate(alone.rates[0]), Span(round_trip));
+    let (size, rate, span) = (Size(window), Rate(alone.rates[0]), TimeSpan(round_trip));
     let most = windows * 8_000_000_000 / u128::from(round_trip.max(1));
     let note = match most < u128::from(alone.rates[0]) {
         true => format!(

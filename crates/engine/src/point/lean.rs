@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::substitute::mentions;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 
 use super::RUN_SECTIONS;
 use crate::kinds::Standard;
@@ -20,15 +20,15 @@ const OF_OTHERS: &[&str] = &["id", "duration"];
 /// Lean spec of an experiment.
 pub(crate) struct Lean {
     /// Tree of the lean spec.
-    pub root: Node,
+    pub root: SpecNode,
     /// Whether the omitted parts are equal at all points.
     pub is_enough: bool,
 }
 
 impl Lean {
     /// Builds the lean spec of the experiment with this index.
-    pub fn of(root: &Node, index: usize) -> Self {
-        let mut lean = Node {
+    pub fn of(root: &SpecNode, index: usize) -> Self {
+        let mut lean = SpecNode {
             place: root.place.clone(),
             value: NodeValue::Table(Vec::new()),
         };
@@ -59,12 +59,15 @@ fn is_kept(key: &str) -> bool {
 
 /// Whether the omitted parts are equal at all points: no sweep sets one of their keys, or a
 /// parameter that they mention.
-fn is_enough(root: &Node, index: usize) -> bool {
+fn is_enough(root: &SpecNode, index: usize) -> bool {
     let parameters = root
         .get("parameters")
-        .map(Node::entries)
+        .map(SpecNode::entries)
         .unwrap_or_default();
-    let experiments = root.get("experiment").map(Node::items).unwrap_or_default();
+    let experiments = root
+        .get("experiment")
+        .map(SpecNode::items)
+        .unwrap_or_default();
     let mut names = BTreeSet::new();
     for key in experiments.get(index).map(swept).unwrap_or_default() {
         let mut segments = key.split('.');
@@ -78,7 +81,7 @@ fn is_enough(root: &Node, index: usize) -> bool {
         }
     }
     let mentions_any =
-        |node: &Node, names: &BTreeSet<&str>| names.iter().any(|name| mentions(node, name));
+        |node: &SpecNode, names: &BTreeSet<&str>| names.iter().any(|name| mentions(node, name));
     // A parameter also differs between points if it mentions one that does.
     loop {
         let more = parameters.iter().filter(|entry| {
@@ -100,13 +103,16 @@ fn is_enough(root: &Node, index: usize) -> bool {
 }
 
 /// Keys that the sweeps of an experiment set.
-fn swept(experiment: &Node) -> BTreeSet<&str> {
-    let sweeps = experiment.get("sweep").map(Node::items).unwrap_or_default();
+fn swept(experiment: &SpecNode) -> BTreeSet<&str> {
+    let sweeps = experiment
+        .get("sweep")
+        .map(SpecNode::items)
+        .unwrap_or_default();
     let mut keys = BTreeSet::new();
     for sweep in sweeps {
-        keys.extend(sweep.get("parameter").and_then(Node::text));
-        let points = sweep.get("points").map(Node::items).unwrap_or_default();
-        let listed = points.iter().flat_map(Node::entries);
+        keys.extend(sweep.get("parameter").and_then(SpecNode::text));
+        let points = sweep.get("points").map(SpecNode::items).unwrap_or_default();
+        let listed = points.iter().flat_map(SpecNode::entries);
         let listed = listed.filter(|entry| entry.key != "x");
         keys.extend(listed.map(|entry| entry.key.as_str()));
     }

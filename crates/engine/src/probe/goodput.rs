@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, time};
 
 use super::{ProbeEntry, RecordOptions};
 use crate::agent::observer::{End, Observer};
-use crate::agent::series::{Series, SeriesValue};
+use crate::agent::series::{SeriesProbe, SeriesValue};
 
 /// Registry entry of the goodput probe.
 pub(super) static ENTRY: ProbeEntry = ProbeEntry {
@@ -48,7 +48,7 @@ impl Observer for Bins {
     }
 }
 
-impl Series for Bins {
+impl SeriesProbe for Bins {
     fn poll(&mut self) -> Option<SeriesValue> {
         self.over.pop_front()
     }
@@ -68,7 +68,7 @@ impl Series for Bins {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_scenario::quantity::{Span, Window};
+    use anabranch_scenario::quantity::{TimeSpan, Window};
     use anabranch_transport::time::SECOND;
 
     use super::*;
@@ -80,7 +80,7 @@ mod tests {
         let out = SampleBuffer::default();
         let mut recorded = SeriesRecorder {
             series: Box::new(Bins::new(2 * SECOND)),
-            window: Some(Window([Span(SECOND), Span(10 * SECOND)])),
+            window: Some(Window([TimeSpan(SECOND), TimeSpan(10 * SECOND)])),
             key: 3,
         };
         for (at, bytes) in [

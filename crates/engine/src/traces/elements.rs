@@ -1,7 +1,7 @@
 //! Files with elements of satellites: their names in the tree of a spec are replaced by their text.
 
 use anabranch_scenario::diagnostic::Diagnostic;
-use anabranch_scenario::tree::{Node, NodeValue};
+use anabranch_scenario::tree::{NodeValue, SpecNode};
 
 use crate::files::Files;
 
@@ -15,8 +15,8 @@ const ISLS: &str = "isls";
 
 /// Replaces the file names in this table by the texts, if the table is a propagation model over
 /// satellites.
-pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
-    let is_path = node.get("kind").and_then(Node::text) == Some("satellites");
+pub(super) fn replace(node: &mut SpecNode, files: &Files, path: &str) -> Result<(), Diagnostic> {
+    let is_path = node.get("kind").and_then(SpecNode::text) == Some("satellites");
     if is_path {
         replace_key(node, files, path, [FILE, ELEMENTS])?;
         replace_key(node, files, path, [ISLS_FILE, ISLS])?;
@@ -26,7 +26,7 @@ pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), 
 
 /// Replaces the file names in the shells of constellations by the texts.
 pub(super) fn put_in_constellations(
-    tree: &mut Node,
+    tree: &mut SpecNode,
     files: &Files,
     problems: &mut Vec<Diagnostic>,
 ) {
@@ -34,13 +34,13 @@ pub(super) fn put_in_constellations(
         return;
     };
     for (index, constellation) in all.iter_mut().enumerate() {
-        let path = Node::item_path("constellation", index, constellation);
+        let path = SpecNode::item_path("constellation", index, constellation);
         let shells = constellation.get_mut("shells").map(|it| &mut it.value);
         let Some(NodeValue::Array(shells)) = shells else {
             continue;
         };
         for (index, shell) in shells.iter_mut().enumerate() {
-            let path = Node::item_path(&format!("{path}.shells"), index, shell);
+            let path = SpecNode::item_path(&format!("{path}.shells"), index, shell);
             for keys in [[FILE, ELEMENTS], [ISLS_FILE, ISLS]] {
                 problems.extend(replace_key(shell, files, &path, keys).err());
             }
@@ -50,7 +50,7 @@ pub(super) fn put_in_constellations(
 
 /// Replaces a file name by the text of the file, under another key.
 fn replace_key(
-    node: &mut Node,
+    node: &mut SpecNode,
     files: &Files,
     path: &str,
     [from, to]: [&str; 2],
@@ -58,8 +58,9 @@ fn replace_key(
     let Some(name) = node.get(from).cloned() else {
         return Ok(());
     };
-    let problem =
-        |message: String| Diagnostic::new(name.place.clone(), Node::key_path(path, from), message);
+    let problem = |message: String| {
+        Diagnostic::new(name.place.clone(), SpecNode::key_path(path, from), message)
+    };
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(

@@ -21,7 +21,7 @@ pub enum Quantity {
 
 /// A column that a trace may have.
 #[derive(Debug)]
-pub struct Column {
+pub struct TraceColumn {
     /// Quantity of the values in the column.
     pub quantity: Quantity,
     /// Words that the title of the column may contain in addition to a unit, separated by spaces.
@@ -29,14 +29,14 @@ pub struct Column {
 }
 
 /// Column of times.
-pub const TIME: Column = Column {
+pub const TIME: TraceColumn = TraceColumn {
     quantity: Quantity::Time,
     names: "time t at timestamp ts when times elapsed relative rel offset since from the start \
             begin beginning sent send sending arrival in of",
 };
 
 /// Column of the rates of a link.
-pub const RATE: Column = Column {
+pub const RATE: TraceColumn = TraceColumn {
     quantity: Quantity::Rate,
     names: "rate throughput bandwidth capacity bitrate speed value goodput datarate data bit bw \
             tput link available measured mean average avg downlink uplink download upload dl ul \
@@ -44,33 +44,33 @@ pub const RATE: Column = Column {
 };
 
 /// Column of the delays of a link.
-pub const DELAY: Column = Column {
+pub const DELAY: TraceColumn = TraceColumn {
     quantity: Quantity::Time,
     names: "delay latency owd value one way oneway propagation link measured mean average avg \
             downlink uplink dl ul forward backward in of the",
 };
 
 /// Column of shares, such as loss probabilities.
-pub const SHARE: Column = Column {
+pub const SHARE: TraceColumn = TraceColumn {
     quantity: Quantity::Share,
     names: "loss probability share ratio fraction rate value losses lost packet packets plr prob \
             p drop error measured mean average avg forward backward of the",
 };
 
 /// Column of the attenuations of a channel, in dB.
-pub const ATTENUATION: Column = Column {
+pub const ATTENUATION: TraceColumn = TraceColumn {
     quantity: Quantity::Number,
     names: "attenuation fade fading depth rain excess db total value measured mean link path of the",
 };
 
 /// Column of message sizes.
-pub const SIZE: Column = Column {
+pub const SIZE: TraceColumn = TraceColumn {
     quantity: Quantity::Size,
     names: "size length payload message value len sizes msg packet pkt frame data in of the",
 };
 
 /// Column of the streams of messages.
-pub const STREAM: Column = Column {
+pub const STREAM: TraceColumn = TraceColumn {
     quantity: Quantity::Number,
     names: "stream sid id identifier number no nr",
 };
@@ -228,7 +228,7 @@ impl Quantity {
     }
 }
 
-impl Column {
+impl TraceColumn {
     /// Unit of plain numbers in this column, according to its title.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::source_span::SourceSpan;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 
 use super::{MAX_STEPS, header_row, table};
 use crate::files::Files;
@@ -17,12 +17,12 @@ const FILE: &str = "file";
 const MESSAGES: &str = "messages";
 
 /// Replaces the file names in the workloads of the flows in `tree` by the messages of the files.
-pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnostic>) {
+pub(super) fn put_in(tree: &mut SpecNode, files: &Files, problems: &mut Vec<Diagnostic>) {
     let Some(NodeValue::Array(flows)) = tree.get_mut("flow").map(|flows| &mut flows.value) else {
         return;
     };
     for (index, flow) in flows.iter_mut().enumerate() {
-        let path = Node::item_path("flow", index, flow);
+        let path = SpecNode::item_path("flow", index, flow);
         if let Some(workload) = flow.get_mut("workload")
             && let Err(problem) = replace(workload, files, &format!("{path}.workload"))
         {
@@ -32,13 +32,14 @@ pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnost
 }
 
 /// Replaces the file name in this workload, if it is a trace with a file.
-fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
-    let is_trace = workload.get("kind").and_then(Node::text) == Some("trace");
+fn replace(workload: &mut SpecNode, files: &Files, path: &str) -> Result<(), Diagnostic> {
+    let is_trace = workload.get("kind").and_then(SpecNode::text) == Some("trace");
     let Some(name) = workload.get(FILE).filter(|_| is_trace).cloned() else {
         return Ok(());
     };
-    let problem =
-        |message: String| Diagnostic::new(name.place.clone(), Node::key_path(path, FILE), message);
+    let problem = |message: String| {
+        Diagnostic::new(name.place.clone(), SpecNode::key_path(path, FILE), message)
+    };
     let Some(file) = name.text() else {
         let found = name.describe();
         let message = format!("found {found}; expected the name of a file");
@@ -67,7 +68,7 @@ fn entry(key: &str, value: NodeValue, place: &SourceSpan) -> TableEntry {
     TableEntry {
         key: key.to_owned(),
         key_place: place.clone(),
-        node: Node {
+        node: SpecNode {
             place: place.clone(),
             value,
         },
@@ -75,7 +76,7 @@ fn entry(key: &str, value: NodeValue, place: &SourceSpan) -> TableEntry {
 }
 
 /// Parses lines `time,size[,stream]`.
-fn lines(text: &str, place: &SourceSpan) -> Result<Vec<Node>, String> {
+fn lines(text: &str, place: &SourceSpan) -> Result<Vec<SpecNode>, String> {
     const FORM: &str = "a line is `time,size` or `time,size,stream`";
     let columns = [header_row::TIME, header_row::SIZE, header_row::STREAM];
     let mut messages = Vec::new();
@@ -91,7 +92,7 @@ fn lines(text: &str, place: &SourceSpan) -> Result<Vec<Node>, String> {
             })?;
             entries.push(entry("stream", NodeValue::Integer(number), place));
         }
-        messages.push(Node {
+        messages.push(SpecNode {
             place: place.clone(),
             value: NodeValue::Table(entries),
         });

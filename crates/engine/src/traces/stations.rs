@@ -3,7 +3,7 @@
 use anabranch_orbit::{NamedPlace, places};
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::source_span::SourceSpan;
-use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
+use anabranch_scenario::tree::{NodeValue, SpecNode, TableEntry};
 
 use crate::files::Files;
 
@@ -12,22 +12,23 @@ const FILE: &str = "file";
 const STATIONS: &str = "stations";
 
 /// Replaces the file names in grounds by the stations of the files.
-pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnostic>) {
+pub(super) fn put_in(tree: &mut SpecNode, files: &Files, problems: &mut Vec<Diagnostic>) {
     let Some(NodeValue::Array(all)) = tree.get_mut("ground").map(|it| &mut it.value) else {
         return;
     };
     for (index, ground) in all.iter_mut().enumerate() {
-        let path = Node::item_path("ground", index, ground);
+        let path = SpecNode::item_path("ground", index, ground);
         problems.extend(replace(ground, files, &path).err());
     }
 }
 
-fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
+fn replace(ground: &mut SpecNode, files: &Files, path: &str) -> Result<(), Diagnostic> {
     let Some(name) = ground.get(FILE).cloned() else {
         return Ok(());
     };
-    let problem =
-        |message: String| Diagnostic::new(name.place.clone(), Node::key_path(path, FILE), message);
+    let problem = |message: String| {
+        Diagnostic::new(name.place.clone(), SpecNode::key_path(path, FILE), message)
+    };
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(
@@ -42,7 +43,7 @@ fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Diagnosti
         .map_err(|error| problem(format!("cannot read {file:?}: {error}")))?;
     let stations = places(&text).map_err(|message| problem(format!("{file:?}: {message}")))?;
     let place = name.place.clone();
-    let stations: Vec<Node> = stations
+    let stations: Vec<SpecNode> = stations
         .into_iter()
         .map(|row| station(row, &place))
         .collect();
@@ -55,8 +56,8 @@ fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Diagnosti
     Ok(())
 }
 
-fn station(row: NamedPlace, place: &SourceSpan) -> Node {
-    let node = |value: NodeValue| Node {
+fn station(row: NamedPlace, place: &SourceSpan) -> SpecNode {
+    let node = |value: NodeValue| SpecNode {
         place: place.clone(),
         value,
     };

@@ -1,6 +1,6 @@
 //! Rows of a trace file: fields separated by commas, with an optional header row.
 
-use super::header_row::Column;
+use super::header_row::TraceColumn;
 
 /// A row of a trace: its line number, its fields, and for each field the unit of a plain number.
 pub(super) struct Row<'t> {
@@ -38,7 +38,7 @@ fn is_value(field: &str) -> bool {
 /// The first invalid line: its number, the text found, and the allowed forms.
 pub(super) fn read(
     text: &str,
-    columns: &[Column],
+    columns: &[TraceColumn],
     least: usize,
     form: &str,
     mut take: impl FnMut(Row<'_>) -> Result<bool, String>,

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::plan::{Plan, Request};
+use crate::plan::{Plan, PlanRequest};
 
 fn plan(link: &str, files: &[(&str, &str)]) -> Result<Plan, String> {
     let text = format!(
@@ -12,11 +12,11 @@ fn plan(link: &str, files: &[(&str, &str)]) -> Result<Plan, String> {
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
         .collect();
-    let request = Request {
+    let request = PlanRequest {
         file: "t.toml".into(),
         text,
         files: Files::of(texts),
-        ..Request::default()
+        ..PlanRequest::default()
     };
     Plan::new(request).map_err(|error| error.to_string())
 }
@@ -198,11 +198,11 @@ fn workload(keys: &str, files: &[(&str, &str)]) -> Result<anabranch_scenario::Wo
     );
     let texts = files.iter();
     let texts = texts.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-    let request = Request {
+    let request = PlanRequest {
         file: "t.toml".into(),
         text,
         files: Files::of(texts.collect()),
-        ..Request::default()
+        ..PlanRequest::default()
     };
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
     Ok(plan.spec.flows[0].workload.clone())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anabranch_scenario::Transport as Written;
 use anabranch_scenario::transport::TransportKind;
-use anabranch_sctp::dtls::preshared::{Flights, Settings};
+use anabranch_sctp::dtls::preshared::{Flights, PresharedSettings};
 use anabranch_sctp::stream_allocation::AllocationKind;
 use anabranch_sctp::{
     Authentication, Config, DTLS_OVERHEAD, Endpoint, KeyMethods, Profile, Security, ZeroChecksum,
@@ -324,7 +324,7 @@ impl Transport for Sctp {
                 near.mtu * 2
             },
         };
-        let receiver = agents::Sink::new(
+        let receiver = agents::SinkAgent::new(
             Endpoint::new(far, sink, secret(&mut rng)).expect(CHECKED),
             stamped,
             self.chunk - DATA_HEADER,
@@ -335,7 +335,7 @@ impl Transport for Sctp {
         );
         let endpoint = Endpoint::new(near, source, secret(&mut rng)).expect(CHECKED);
         let feed = Feed::new(member.workload);
-        let sender = agents::Source::new(
+        let sender = agents::SourceAgent::new(
             endpoint,
             source_config,
             feed,
@@ -364,7 +364,7 @@ pub(crate) fn inspect(packet: &[u8]) -> PacketContent {
 /// have the lengths of a TLS 1.3 handshake with certificates, so that their transmission takes a
 /// realistic time.
 fn key_methods(rng: &mut Rng) -> KeyMethods {
-    let mut settings = Settings::new(&secret(rng));
+    let mut settings = PresharedSettings::new(&secret(rng));
     settings.flights = Flights::CERTIFICATES;
     KeyMethods::preshared(settings)
 }

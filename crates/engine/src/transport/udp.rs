@@ -7,7 +7,7 @@ use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, settings};
 use anabranch_sim::Agent;
 use anabranch_sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
-use anabranch_sim::workload::{BoxedWorkload as MadeWorkload, Facts, Offer, Workload};
+use anabranch_sim::workload::{BoxedWorkload as MadeWorkload, Facts, NextMessage, Workload};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
@@ -131,9 +131,11 @@ struct Counted {
 }
 
 impl Workload for Counted {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         let offer = self.workload.next(now);
-        if let (Offer::Now(_), Some(transfers)) = (offer, &mut self.tally.borrow_mut().transfers) {
+        if let (NextMessage::Now(_), Some(transfers)) =
+            (offer, &mut self.tally.borrow_mut().transfers)
+        {
             transfers.count_offered();
         }
         offer

@@ -10,10 +10,10 @@ use anabranch_scenario::measure::{ENDS, PATH, POSITION, UTILIZATION};
 use anabranch_scenario::names::member_name;
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::SeriesSample;
-use anabranch_sim::{Direction, LinkId, NodeId, PathFinder, World};
+use anabranch_sim::{LinkDirection, LinkId, NodeId, PathFinder, World};
 use anabranch_transport::{Nanos, time};
 
-use super::recorder::Recorder;
+use super::recorder::RunRecorder;
 use crate::agent::series::SampleBuffer;
 use crate::network::Built;
 use crate::network::constellation::place;
@@ -69,7 +69,11 @@ struct Paths<'a> {
 
 impl<'a> ConstellationRecorder<'a> {
     /// Creates the recorders for all records of constellations; `built` is a topology of the point.
-    pub fn all(recording: &mut Recorder, point: &'a PlannedPoint, built: &'a Built) -> Vec<Self> {
+    pub fn all(
+        recording: &mut RunRecorder,
+        point: &'a PlannedPoint,
+        built: &'a Built,
+    ) -> Vec<Self> {
         let records: Vec<Record> = recording.constellations().cloned().collect();
         let all = records.iter();
         all.filter_map(|record| Self::of(recording, record, point, built))
@@ -77,7 +81,7 @@ impl<'a> ConstellationRecorder<'a> {
     }
 
     fn of(
-        recording: &mut Recorder,
+        recording: &mut RunRecorder,
         record: &Record,
         point: &'a PlannedPoint,
         built: &'a Built,
@@ -150,7 +154,7 @@ type Push<'p> = dyn FnMut(u32, u16, Nanos, f64) + 'p;
 
 impl<'a> Positions<'a> {
     fn of(
-        recording: &mut Recorder,
+        recording: &mut RunRecorder,
         point: &PlannedPoint,
         (constellation, shells): (&Constellation, &'a Shells),
     ) -> Self {
@@ -198,7 +202,7 @@ impl<'a> Positions<'a> {
 impl<'a> Utilization<'a> {
     /// Creates the recorder; `None` for a constellation without inter-satellite links.
     fn of(
-        recording: &mut Recorder,
+        recording: &mut RunRecorder,
         point: &PlannedPoint,
         built: &'a Built,
         (constellation, shells): (&Constellation, &Shells),
@@ -232,7 +236,7 @@ impl<'a> Utilization<'a> {
         }
         let bin = (now - self.since) as f64;
         for ((&link, &key), busy) in self.links.iter().zip(&self.keys).zip(&mut self.busy) {
-            for (index, direction) in (0..).zip(Direction::BOTH) {
+            for (index, direction) in (0..).zip(LinkDirection::BOTH) {
                 let Ok(stats) = world.link_stats(link, direction) else {
                     continue;
                 };
@@ -253,7 +257,7 @@ impl<'a> Utilization<'a> {
 
 impl<'a> Paths<'a> {
     fn of(
-        recording: &mut Recorder,
+        recording: &mut RunRecorder,
         point: &'a PlannedPoint,
         built: &'a Built,
         constellation: &Constellation,

@@ -10,12 +10,12 @@ use anabranch_sim::{Attachment, Seed, World};
 use anabranch_transport::Nanos;
 
 use super::WorldError;
-use super::recorder::Recorder;
+use super::recorder::RunRecorder;
 use crate::agent::duplicate_check::DuplicateCheck;
 use crate::agent::flow_stats::{FlowStats, SharedFlowStats};
 use crate::agent::packet_counter::PacketCounter;
 use crate::agent::resume::{Resume, Stores};
-use crate::agent::transfers::Transfers;
+use crate::agent::transfers::TransferTracker;
 use crate::flows::{FIRST_PORTS, ports, reader, start};
 use crate::metric::Life;
 use crate::point::PlannedPoint;
@@ -38,7 +38,7 @@ pub struct Attaching<'a> {
 pub fn attach(
     world: &mut World,
     context: &Attaching<'_>,
-    recording: &mut Recorder,
+    recording: &mut RunRecorder,
 ) -> Result<Vec<SharedFlowStats>, WorldError> {
     let members = context.point.resolved.members.iter().zip(0..);
     let mut stores = Stores::default();
@@ -53,7 +53,7 @@ pub fn attach(
 fn attach_member(
     world: &mut World,
     context: &Attaching<'_>,
-    recording: &mut Recorder,
+    recording: &mut RunRecorder,
     (member, number): (&PlannedMember, u32),
     resume: Option<Resume>,
 ) -> Result<SharedFlowStats, WorldError> {
@@ -84,7 +84,7 @@ fn attach_member(
     tally.once = needs.numbers.then(DuplicateCheck::default);
     // Answers require that transfers are tracked, even if no metric does.
     let told_apart = needs.transfers || workload.facts().answered;
-    tally.transfers = told_apart.then(Transfers::default);
+    tally.transfers = told_apart.then(TransferTracker::default);
     if let Some((owners, part)) = context.part {
         tally.keep_ends(member.nodes.map(|node| owners[node.index()] == part));
     }

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use anabranch_sim::{Direction, LinkId, LinkSample};
+use anabranch_sim::{LinkDirection, LinkId, LinkSample};
 use anabranch_transport::Nanos;
 
 use crate::agent::observer::Observing;
 
 /// The observers of each direction that is watched.
-pub type Watched = BTreeMap<(LinkId, Direction), Vec<Observing>>;
+pub type Watched = BTreeMap<(LinkId, LinkDirection), Vec<Observing>>;
 
 /// Observers of links, shared with the recorder of the world.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ pub struct LinkObservers(Rc<RefCell<Watched>>);
 
 impl LinkObservers {
     /// Adds observers to a direction.
-    pub fn watch(&self, link: LinkId, direction: Direction, observers: Vec<Observing>) {
+    pub fn watch(&self, link: LinkId, direction: LinkDirection, observers: Vec<Observing>) {
         self.0.borrow_mut().insert((link, direction), observers);
     }
 
@@ -48,7 +48,7 @@ impl LinkObservers {
 /// The observers of the members of a link, whose run ended at `end`.
 pub fn of_members(lanes: &mut Watched, members: &[LinkId], end: Nanos) -> Vec<Vec<Observing>> {
     let members = members.iter().map(|&link| {
-        let both = Direction::BOTH
+        let both = LinkDirection::BOTH
             .iter()
             .filter_map(|&direction| lanes.remove(&(link, direction)));
         let mut observers: Vec<Observing> = both.flatten().collect();

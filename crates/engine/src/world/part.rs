@@ -1,13 +1,13 @@
 //! Results of a world, and of a part of a divided one.
 
-use anabranch_sim::{Ledger, LinkId, LinkStats, Progress, World};
+use anabranch_sim::{LinkId, LinkStats, PacketCounts, WorkCounts, World};
 
 use super::WorldError;
 use super::constellations::ConstellationRecorder;
 use super::link_observers::Watched;
 use super::meeting::Attendance;
 use crate::agent::flow_stats::{FlowStats, FlowStatsPart};
-use crate::metric::snapshot::Snapshot;
+use crate::metric::snapshot::TrafficSnapshot;
 
 /// A part of a divided world.
 pub struct Part<'a> {
@@ -47,9 +47,9 @@ pub struct Simulated {
     pub links: Vec<Vec<LinkId>>,
     pub stats: Vec<OwnStats>,
     pub watched: Watched,
-    pub marks: Vec<Snapshot>,
-    pub progress: Progress,
-    pub ledger: Ledger,
+    pub marks: Vec<TrafficSnapshot>,
+    pub progress: WorkCounts,
+    pub ledger: PacketCounts,
 }
 
 /// The same of another part, which can be moved to the thread of the first.
@@ -57,9 +57,9 @@ pub struct SimulatedPart {
     flows: Vec<FlowStatsPart>,
     stats: Vec<OwnStats>,
     watched: Watched,
-    marks: Vec<Snapshot>,
-    progress: Progress,
-    ledger: Ledger,
+    marks: Vec<TrafficSnapshot>,
+    progress: WorkCounts,
+    ledger: PacketCounts,
 }
 
 impl Simulated {

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use anabranch_scenario::measure::{self, LinkQuantity};
-use anabranch_scenario::names::Name;
+use anabranch_scenario::names::MemberSelection;
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::{SeriesKey, SeriesSample};
 use anabranch_scenario::{Experiment, Flow, Record, Spec};
-use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSample, World};
+use anabranch_sim::{BuildError, LinkDirection, LinkId, LinkProbe, LinkProbes, LinkSample, World};
 use anabranch_transport::{Probe, time};
 
 use crate::agent::flow_stats::RecordedProbe;
@@ -19,7 +19,7 @@ use crate::sink::{Sink, SinkError};
 use crate::world::link_observers::LinkObservers;
 
 /// Records of a run, keys of its series, and buffered samples.
-pub struct Recorder {
+pub struct RunRecorder {
     records: Vec<Record>,
     keys: Vec<SeriesKey>,
     buffer: SampleBuffer,
@@ -33,7 +33,7 @@ struct LinkSeries {
     key: u32,
 }
 
-impl Recorder {
+impl RunRecorder {
     /// Recorder for one replication of `experiment`.
     pub fn new(experiment: &Experiment, replication: u32) -> Self {
         let records = experiment
@@ -136,10 +136,10 @@ impl Recorder {
         for (link, members) in spec.carriers().zip(links) {
             for (&id, member) in members.iter().zip(0..) {
                 let name = (link.name(), members.len() as u32);
-                for direction in Direction::BOTH {
+                for direction in LinkDirection::BOTH {
                     let (mut probes, observers) =
                         measures.lane_observers(name, member, direction, end);
-                    if direction == Direction::Forward {
+                    if direction == LinkDirection::Forward {
                         // The probes of series take precedence, because they may set the bin width.
                         let recorded = self.of_link(name, member, id, &mut series);
                         probes = recorded.union(probes);
@@ -157,7 +157,7 @@ impl Recorder {
             let (buffer, lanes) = (self.buffer(), lanes.clone());
             world.set_recorder(Box::new(move |sample: LinkSample| {
                 lanes.tell(&sample);
-                if sample.direction == Direction::Forward {
+                if sample.direction == LinkDirection::Forward {
                     keep(&series, &buffer, &sample);
                 }
             }));
@@ -218,7 +218,8 @@ impl Recorder {
 }
 
 /// Sorts samples by their times, and those of the same time by their series, so that their order
-/// does not depend on the number of threads. Samples of one series, index and time keep their order.
+/// does not depend on the number of threads. Samples of one series, index and time keep their
+/// order.
 fn sort(samples: &mut [(u32, SeriesSample)]) {
     samples.sort_by(|(one_key, one), (other_key, other)| {
         let by_time = one.time.total_cmp(&other.time);
@@ -228,7 +229,7 @@ fn sort(samples: &mut [(u32, SeriesSample)]) {
 
 /// Whether the name of a record covers a member of a group of `count`.
 fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
-    let name = name.map(Name::parse);
+    let name = name.map(MemberSelection::parse);
     name.is_some_and(|name| name.group == group && name.contains(member, count))
 }
 

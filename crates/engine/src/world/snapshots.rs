@@ -1,17 +1,17 @@
 //! Snapshots of the carried traffic, which are taken while a world runs.
 
-use anabranch_sim::{Direction, LinkId, LinkStats, World};
+use anabranch_sim::{LinkDirection, LinkId, LinkStats, World};
 use anabranch_transport::Nanos;
 
 use crate::agent::flow_stats::SharedFlowStats;
-use crate::metric::snapshot::Snapshot;
+use crate::metric::snapshot::TrafficSnapshot;
 
 /// Takes snapshots at the times that metrics need.
 pub struct SnapshotTaker<'a> {
     moments: Vec<Nanos>,
     links: &'a [Vec<LinkId>],
     tallies: &'a [SharedFlowStats],
-    marks: Vec<Snapshot>,
+    marks: Vec<TrafficSnapshot>,
 }
 
 impl<'a> SnapshotTaker<'a> {
@@ -45,7 +45,7 @@ impl<'a> SnapshotTaker<'a> {
         }
         let links = self.links.iter().map(|members| link_stats(world, members));
         let tallies: Vec<_> = self.tallies.iter().map(|tally| tally.borrow()).collect();
-        let mark = Snapshot::read(now, links, tallies.iter().map(|tally| &**tally));
+        let mark = TrafficSnapshot::read(now, links, tallies.iter().map(|tally| &**tally));
         self.marks.push(mark);
     }
 
@@ -57,7 +57,7 @@ impl<'a> SnapshotTaker<'a> {
     }
 
     /// The snapshots taken, in order.
-    pub fn marks(self) -> Vec<Snapshot> {
+    pub fn marks(self) -> Vec<TrafficSnapshot> {
         self.marks
     }
 }
@@ -66,7 +66,7 @@ impl<'a> SnapshotTaker<'a> {
 /// them.
 pub fn own_link_stats(world: &World, members: &[LinkId]) -> Vec<[Option<LinkStats>; 2]> {
     let of = |&id: &LinkId| {
-        Direction::BOTH.map(|direction| {
+        LinkDirection::BOTH.map(|direction| {
             let own = world.owns(id, direction);
             own.then(|| world.link_stats(id, direction).ok()).flatten()
         })
@@ -78,7 +78,10 @@ pub fn own_link_stats(world: &World, members: &[LinkId]) -> Vec<[Option<LinkStat
 pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
     let of = |&id: &LinkId| {
         let stats = |direction| world.link_stats(id, direction).ok();
-        Some([stats(Direction::Forward)?, stats(Direction::Backward)?])
+        Some([
+            stats(LinkDirection::Forward)?,
+            stats(LinkDirection::Backward)?,
+        ])
     };
     members.iter().filter_map(of).collect()
 }

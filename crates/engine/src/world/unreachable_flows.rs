@@ -8,7 +8,7 @@ use std::ops::Range;
 use anabranch_scenario::constellation::{Class, Constellation};
 use anabranch_scenario::{Flow, Link};
 use anabranch_settings::counted;
-use anabranch_sim::{Direction, DropReason, LinkId, PathFinder, Reachability, Seed};
+use anabranch_sim::{DropReason, LinkDirection, LinkId, PathFinder, Reachability, Seed};
 use anabranch_transport::{Nanos, time};
 
 use super::{WorldError, build};
@@ -217,11 +217,11 @@ fn too_big(
         .paths
         .iter()
         .flat_map(|&[near, far]| [(0, [near, far]), (1, [far, near])]);
-    let crossed: Vec<(LinkId, Direction)> = both.filter_map(of).flatten().collect();
+    let crossed: Vec<(LinkId, LinkDirection)> = both.filter_map(of).flatten().collect();
     let mut all = built.links.iter().zip(outcomes).flat_map(|(ids, outcome)| {
         let members = ids.iter().zip(&outcome.members);
         members.flat_map(move |(id, stats)| {
-            let sides = Direction::BOTH.into_iter().zip(stats);
+            let sides = LinkDirection::BOTH.into_iter().zip(stats);
             sides.map(move |(direction, stats)| (outcome, (*id, direction), stats))
         })
     });
@@ -243,7 +243,7 @@ mod tests {
     use anabranch_transport::time::{MILLISECOND, SECOND};
 
     use super::*;
-    use crate::plan::{Plan, Request, Unit};
+    use crate::plan::{Plan, PlanRequest, PlannedRun};
 
     /// A world with flows between all pairs of three stations, each below one of twelve satellites.
     /// `down` are the outages of the links, and every second flow starts at the second time.
@@ -276,8 +276,8 @@ metric = "goodput"
 flow = "f"
 "#
         );
-        let plan = Plan::new(Request::new("ring.toml", text)).expect("a plan");
-        let units = Unit::all(&plan);
+        let plan = Plan::new(PlanRequest::new("ring.toml", text)).expect("a plan");
+        let units = PlannedRun::all(&plan);
         let point = units[0].resolve().expect("a point");
         let built = build(&point).expect("a world");
         let members = &point.resolved.members;

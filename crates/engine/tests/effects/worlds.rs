@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::Memory;
 use anabranch_engine::world::{self, Capture};
 use anabranch_scenario::transport::TransportKind;
@@ -526,7 +526,7 @@ impl<'a> Runs<'a> {
 }
 
 pub fn plan(text: String) -> Result<Plan, String> {
-    let request = Request::new("effects.toml", text).with(|it| it.seed = 1);
+    let request = PlanRequest::new("effects.toml", text).with(|it| it.seed = 1);
     Plan::new(request).map_err(|error| error.to_string())
 }
 
@@ -541,7 +541,7 @@ pub fn run(plan: &Plan, depth: Depth) -> u64 {
     });
     let captures: Vec<Capture<'_>> = captures.collect();
     let mut memory = Memory::default();
-    let record = world::run(&Unit::all(plan)[0], 1, &mut memory, &captures).expect("a run");
+    let record = world::run(&PlannedRun::all(plan)[0], 1, &mut memory, &captures).expect("a run");
     if depth == Depth::Told {
         let mut hasher = digest.0.borrow_mut();
         hasher.write(format!("{:?}", record.metrics).as_bytes());

@@ -1,7 +1,7 @@
 //! A loss model: a microwave oven that radiates for a part of each period, in which all packets are
 //! lost.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng};
 
@@ -19,7 +19,7 @@ kind! {
     /// All packets are lost while the oven radiates, from the beginning of each period on.
     pub static OVEN: KindEntry<Box<dyn Loss>, Traffic> = "oven", |oven, _| match oven.on <= oven.period {
         true => Ok(Box::new(oven)),
-        false => Err(Refusal::together("`on` is longer than `period`")),
+        false => Err(KindError::together("`on` is longer than `period`")),
     };
 }
 

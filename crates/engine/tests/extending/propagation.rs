@@ -1,6 +1,6 @@
 //! A propagation: a satellite that approaches and recedes at constant speed.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, kind};
 use anabranch_sim::{Packet, Propagation, Rng};
 
 /// A time above 0, nanoseconds.
@@ -20,7 +20,7 @@ kind! {
     /// the second.
     pub static PASS: KindEntry<Box<dyn Propagation>> = "pass", |pass, ()| match pass.near <= pass.far {
         true => Ok(Box::new(pass)),
-        false => Err(Refusal::together("`near` is longer than `far`")),
+        false => Err(KindError::together("`near` is longer than `far`")),
     };
 }
 

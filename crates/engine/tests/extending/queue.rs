@@ -1,9 +1,9 @@
 //! A queue discipline: drop-tail with early random drops, whose probability grows with the length
 //! of the queue.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, idle_if, kind};
 use anabranch_sim::queue::{
-    EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+    EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket, TransmitterView,
 };
 use anabranch_sim::{DropReason, Probability};
 
@@ -29,7 +29,7 @@ kind! {
     /// Drops at random, with a probability that rises from 0 at `from` packets to 1 at `limit`.
     pub static EARLY: KindEntry<Box<dyn QueueDiscipline>> = "early", |config, ()| {
         if config.from >= config.limit {
-            return Err(Refusal::together("`from` is not below `limit`"));
+            return Err(KindError::together("`from` is not below `limit`"));
         }
         Ok(Box::new(Early {
             config,
@@ -51,7 +51,7 @@ impl QueueDiscipline for Early {
         &mut self,
         _now: u64,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let EarlyConfig {
             from,
@@ -72,7 +72,7 @@ impl QueueDiscipline for Early {
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: u64, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, _now: u64, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

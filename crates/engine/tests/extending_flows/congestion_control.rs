@@ -2,7 +2,7 @@
 //! the window.
 
 use anabranch_congestion::{
-    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Requirement, registry,
 };
 use anabranch_engine::kinds::Standard;
 use anabranch_transport::Nanos;
@@ -12,7 +12,7 @@ static CAPPED: Algorithm = Algorithm {
     name: "capped",
     about: "the protocol's own, with at most four segments in flight",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[],
     make: &|base, _| Box::new(Capped { base }),
 };

@@ -11,15 +11,15 @@ mod workload;
 use std::path::Path;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
 /// Runs a spec with additional kinds. Returns its only value.
 fn value(kinds: &Standard, text: &str) -> f64 {
-    let request = Request::default().with(|it| it.text = text.to_owned());
+    let request = PlanRequest::default().with(|it| it.text = text.to_owned());
     let plan = Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"));
-    let unit = Unit::all(&plan)[0];
+    let unit = PlannedRun::all(&plan)[0];
     let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
     assert_eq!(record.metrics.len(), 1, "{:?}", record.metrics);
     record.metrics[0].value

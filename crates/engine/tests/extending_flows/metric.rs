@@ -3,7 +3,7 @@
 use anabranch_engine::agent::observer::Observer;
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::metric::common_parameters::FLOW;
-use anabranch_engine::metric::{BoxedMetric, Life, Metric, Name, Needs, RunData};
+use anabranch_engine::metric::{BoxedMetric, Life, MeasureNeeds, Metric, ResultName, RunData};
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
@@ -34,16 +34,16 @@ impl Observer for Watch {
 }
 
 impl Metric for Late {
-    fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, "late", "%")]
+    fn names(&self) -> Vec<ResultName> {
+        vec![ResultName::new(&self.flow, "late", "%")]
     }
 
     fn flow(&self) -> Option<&str> {
         Some(&self.flow)
     }
 
-    fn needs(&self) -> Needs {
-        Needs::default().with(|it| it.delays = true)
+    fn needs(&self) -> MeasureNeeds {
+        MeasureNeeds::default().with(|it| it.delays = true)
     }
 
     fn observers(&self, _: Life) -> Vec<Box<dyn Observer>> {

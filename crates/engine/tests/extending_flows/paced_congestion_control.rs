@@ -2,10 +2,10 @@
 //! the path.
 
 use anabranch_congestion::{
-    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Property, registry,
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Property, Requirement, registry,
 };
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_transport::{Nanos, time};
 
 /// The name in specs. The properties state which settings of SCTP and TCP have no effect.
@@ -13,7 +13,7 @@ static STEADY: Algorithm = Algorithm {
     name: "steady",
     about: "a pace a quarter above the largest delivery rate, and a window of two round trips of it",
     only: None,
-    needs: Needs::Nothing,
+    needs: Requirement::Nothing,
     properties: &[
         Property::PacesItself,
         Property::NeedsRateSamples,
@@ -123,7 +123,7 @@ fn it_fills_a_path_with_either_protocol() {
 fn a_pace_of_the_protocol_has_no_effect_with_it() {
     registry::add(&STEADY);
     let spec = SPEC.replace("\"steady\" }", "\"steady\", pacing = 1.25 }");
-    let request = Request::default().with(|it| it.text = spec);
+    let request = PlanRequest::default().with(|it| it.text = spec);
     let error = Plan::with(request, &Standard::default()).expect_err("it has no effect");
     let error = error.to_string();
     assert!(

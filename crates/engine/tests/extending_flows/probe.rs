@@ -2,9 +2,9 @@
 //! minimum.
 
 use anabranch_engine::agent::observer::Observer;
-use anabranch_engine::agent::series::{Series, SeriesValue};
+use anabranch_engine::agent::series::{SeriesProbe, SeriesValue};
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::plan::{Plan, PlanRequest, PlannedRun};
 use anabranch_engine::probe::ProbeEntry;
 use anabranch_engine::sink::Memory;
 use anabranch_engine::world;
@@ -46,7 +46,7 @@ impl Observer for ExcessRtt {
 }
 
 /// Output.
-impl Series for ExcessRtt {
+impl SeriesProbe for ExcessRtt {
     fn poll(&mut self) -> Option<SeriesValue> {
         self.sample.take()
     }
@@ -82,7 +82,7 @@ record = [{ flow = "f", probes = ["excess_rtt", "srtt"], window = ["1 s", "20 s"
 
 #[test]
 fn a_spec_names_it() {
-    let request = Request::default().with(|it| it.text = SPEC.to_owned());
+    let request = PlanRequest::default().with(|it| it.text = SPEC.to_owned());
     let unknown = Plan::new(request.clone())
         .map(drop)
         .expect_err("no such probe");
@@ -90,7 +90,7 @@ fn a_spec_names_it() {
     let kinds = Standard::default().with_probe(&EXCESS_RTT);
     let plan = Plan::with(request, &kinds).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = Memory::default();
-    world::run(&Unit::all(&plan)[0], 1, &mut sink, &[]).expect("a run");
+    world::run(&PlannedRun::all(&plan)[0], 1, &mut sink, &[]).expect("a run");
     let series = |probe: &str| {
         let found = sink.series.iter().find(|series| series.probe == probe);
         found.expect(probe)

@@ -3,7 +3,7 @@
 
 use anabranch_engine::kinds::Standard;
 use anabranch_settings::{Kind, KindEntry, kind};
-use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, Offer, Workload};
+use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, NextMessage, Workload};
 use anabranch_transport::Nanos;
 
 kind! {
@@ -30,15 +30,15 @@ struct Sensor {
 }
 
 impl Workload for Sensor {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         let due = *self.due.get_or_insert(now);
         if due > now {
-            return Offer::At(due);
+            return NextMessage::At(due);
         }
         self.due = Some(due.saturating_add(self.config.interval));
         self.reports += 1;
         // A transfer begins when it is due, even if the transport accepts the data later.
-        Offer::Now(Message::new(self.config.first * self.reports).due(due))
+        NextMessage::Now(Message::new(self.config.first * self.reports).due(due))
     }
 
     /// Properties of the workload for checks and adapters.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_lab::papers;
 use anabranch_report::reference::Reference;
 use anabranch_scenario::Spec;
-use anabranch_scenario::records::{Manifest, Measure, Results, RunRecord, Series, SeriesSample};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::records::{
+    Manifest, Measure, Results, RunRecord, SeriesRecord, SeriesSample,
+};
+use anabranch_scenario::value::{Point, SweepValue};
 
 /// Spec for which results are fabricated.
 pub const PAPER: &str = include_str!("../../carried/papers/alamgir2002/paper.toml");
@@ -21,7 +23,7 @@ pub fn reference() -> Reference {
 
 /// Parses a spec in the same way as for a run.
 pub fn spec(text: &str) -> Spec {
-    let request = Request::new("alamgir2002.toml", text);
+    let request = PlanRequest::new("alamgir2002.toml", text);
     Plan::new(request)
         .unwrap_or_else(|error| panic!("{error}"))
         .spec
@@ -170,7 +172,7 @@ fn table_record(
     ];
     record(
         experiment,
-        vec![("sources".to_owned(), Value::Integer(x))],
+        vec![("sources".to_owned(), SweepValue::Integer(x))],
         replication,
         metrics,
     )
@@ -217,8 +219,8 @@ fn sample(time: f64, value: f64) -> SeriesSample {
     }
 }
 
-fn one(experiment: &str, entity: &str, probe: &str, samples: Vec<SeriesSample>) -> Series {
-    Series {
+fn one(experiment: &str, entity: &str, probe: &str, samples: Vec<SeriesSample>) -> SeriesRecord {
+    SeriesRecord {
         experiment: experiment.to_owned(),
         point: Vec::new(),
         replication: 0,
@@ -230,7 +232,7 @@ fn one(experiment: &str, entity: &str, probe: &str, samples: Vec<SeriesSample>) 
 }
 
 /// Appends a sawtooth congestion window: each round trip sends one window, and some lose a segment.
-fn two_sources_series(flow: &str, seed: u64, out: &mut Vec<Series>) {
+fn two_sources_series(flow: &str, seed: u64, out: &mut Vec<SeriesRecord>) {
     let mut dice = Dice::new(seed);
     let (mut cwnd, mut ssthresh, mut number, mut now) = (2.0_f64, 45.0_f64, 0.0, 0.3);
     let (mut sent, mut again, mut acks, mut windows, mut thresholds) =
@@ -270,7 +272,7 @@ fn two_sources_series(flow: &str, seed: u64, out: &mut Vec<Series>) {
     }
 }
 
-fn throughput_series(out: &mut Vec<Series>) {
+fn throughput_series(out: &mut Vec<SeriesRecord>) {
     let mut dice = Dice::new(5);
     let bits = |second: u32, dice: &mut Dice| {
         if second < 3 {
@@ -287,7 +289,7 @@ fn throughput_series(out: &mut Vec<Series>) {
 
 /// Appends the packets around the loss of segment 8 (number 7): slow start from two segments, with
 /// 252 ms in each direction and 6 ms between segments. The gap is filled after the fourth report.
-fn loss_series(flow: &str, start: f64, halved: f64, growth: u32, out: &mut Vec<Series>) {
+fn loss_series(flow: &str, start: f64, halved: f64, growth: u32, out: &mut Vec<SeriesRecord>) {
     let mut lists: [Vec<SeriesSample>; 6] = Default::default();
     let [sent, again, received, advancing, repeating, cwnd] = &mut lists;
     let (there, back) = (0.258, 0.2575);

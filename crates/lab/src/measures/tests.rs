@@ -12,15 +12,18 @@ use super::*;
 fn records(count: u32) -> Vec<RunRecord> {
     let record = |number: u32| {
         let texts = ["drop-tail", "codel", "fq_codel"];
-        let x = |name: &str, x: Value| (name.to_owned(), x);
+        let x = |name: &str, x: SweepValue| (name.to_owned(), x);
         let mut point = vec![
-            x("loss", Value::Float(f64::from(number % 7) / 100.0)),
-            x("queue", Value::Text(texts[number as usize % 3].to_owned())),
-            x("delay", Value::Text(format!("{} ms", number % 50))),
-            x("sack", Value::Boolean(number.is_multiple_of(2))),
+            x("loss", SweepValue::Float(f64::from(number % 7) / 100.0)),
+            x(
+                "queue",
+                SweepValue::Text(texts[number as usize % 3].to_owned()),
+            ),
+            x("delay", SweepValue::Text(format!("{} ms", number % 50))),
+            x("sack", SweepValue::Boolean(number.is_multiple_of(2))),
         ];
         if !number.is_multiple_of(5) {
-            point.push(x("count", Value::Integer(i64::from(number) * 1000)));
+            point.push(x("count", SweepValue::Integer(i64::from(number) * 1000)));
         }
         let measure = |metric: &str, value: f64| Measure {
             series: format!("flow {}", number % 11),
@@ -63,7 +66,7 @@ fn read(file: &[u8]) -> (SchemaRef, Vec<RecordBatch>) {
 fn a_file_is_that_of_arrow() {
     for count in [0, 1, 3, 1500, 11_000] {
         let records = records(count);
-        let measures = Measures::of(&records);
+        let measures = ExperimentMeasures::of(&records);
         let mut own = Vec::new();
         measures.write_parquet(&mut own).expect("written");
         let batch = measures.batch().expect("a batch");

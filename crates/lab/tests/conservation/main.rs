@@ -12,10 +12,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use anabranch_sctp::{Endpoint, config, profile::Profile as SctpProfile};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
-    Attachment, DirectionConfig, DropReason, DropTail, Family, Impairments, Limit, LinkConfig,
-    NodeId, Outage, PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
+    AddressFamily, Attachment, DirectionConfig, DropReason, DropTail, Impairments, LinkConfig,
+    NodeId, Outage, PlacedLoss, Probability, QueueLimit, Reordering, Rng, Seed, Topology, World,
 };
-use anabranch_tcp::profile::Amount;
+use anabranch_tcp::profile::WindowSize;
 use anabranch_tcp::{Config as TcpConfig, Connection, Ports, Profile as TcpProfile};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -71,7 +71,7 @@ fn direction(rng: &mut Rng, weather: Weather) -> DirectionConfig {
     } else {
         PlacedLoss::after_queue(loss)
     };
-    let queue = DropTail::new(Limit::Packets(6 + rng.below(60) as usize)).expect("some room");
+    let queue = DropTail::new(QueueLimit::Packets(6 + rng.below(60) as usize)).expect("some room");
     let outages = (weather.outage && rng.below(3) == 0).then(|| {
         let from = rng.below(20 * SECOND);
         Outage {
@@ -206,7 +206,7 @@ impl Case {
         let addresses = self.nodes.map(|node| {
             self.world
                 .topology()
-                .addresses(node, Family::V4)
+                .addresses(node, AddressFamily::V4)
                 .collect::<Vec<_>>()
         });
         let mut remote = addresses[1].clone();
@@ -260,7 +260,7 @@ impl Case {
         let rng = &mut self.rng;
         let config = TcpConfig::new(TcpProfile::by_name(profile).expect("a profile")).with(|it| {
             it.mss = 300 + rng.below(1160) as u16;
-            it.receive_buffer = Amount::Bytes(8_000 + rng.below(60_000));
+            it.receive_buffer = WindowSize::Bytes(8_000 + rng.below(60_000));
             it.send_buffer = 70_000;
         });
         let isns = [rng.bits() as u32, u32::MAX - rng.below(20_000) as u32];
@@ -269,7 +269,7 @@ impl Case {
         let address = |node| {
             self.world
                 .topology()
-                .addresses(node, Family::V4)
+                .addresses(node, AddressFamily::V4)
                 .next()
                 .expect("an address")
         };

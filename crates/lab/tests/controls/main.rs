@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, PlanRequest};
 use anabranch_lab::papers::carried;
 use anabranch_lab::run::{Quiet, Simulator, run};
 use anabranch_lab::store::Store;
@@ -38,7 +38,7 @@ fn judged(
         overrides.push(setting.to_owned());
     }
     let request =
-        Request::new(format!("{name}.toml"), paper.text().expect("its spec")).with(|it| {
+        PlanRequest::new(format!("{name}.toml"), paper.text().expect("its spec")).with(|it| {
             it.overrides = overrides;
             it.only = only.iter().map(|&one| one.to_owned()).collect();
             it.replications = replications;

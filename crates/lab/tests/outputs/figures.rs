@@ -6,7 +6,7 @@ use anabranch_report::figure::Content;
 use anabranch_report::figure::ladder::Fate;
 use anabranch_report::figure::plot::{Axis, Mark, Plot};
 use anabranch_scenario::records::{Measure, SeriesQuery};
-use anabranch_scenario::value::Value;
+use anabranch_scenario::value::SweepValue;
 
 use crate::{fake, figure, results};
 
@@ -118,7 +118,7 @@ fn swept_as(kind: &str, values: &[&str], keys: &str) -> Plot {
     let at = |(index, x): (usize, &&str)| {
         let mut record = record.clone();
         record.experiment = "delays".to_owned();
-        record.point = vec![("delay".to_owned(), Value::Text((*x).to_owned()))];
+        record.point = vec![("delay".to_owned(), SweepValue::Text((*x).to_owned()))];
         record.metrics = vec![Measure {
             series: "f".to_owned(),
             metric: "goodput".to_owned(),

@@ -74,8 +74,9 @@ fn every_printed_value_of_the_paper_has_a_line() {
     for table in &outputs.tables {
         let Some(place) = &table.place else { continue };
         for printed in fake::reference().published(place) {
-            let of =
-                |line: &&anabranch_report::table::Line| line.published.as_ref() == Some(printed);
+            let of = |line: &&anabranch_report::table::TableLine| {
+                line.published.as_ref() == Some(printed)
+            };
             assert_eq!(
                 table.lines.iter().filter(of).count(),
                 1,
@@ -233,9 +234,9 @@ fn the_terminal_shows_tables_and_figures_within_its_width() {
 
 /// The errors of a spec that contains `extra`.
 fn problems(extra: &str) -> String {
-    use anabranch_engine::plan::{Plan, Request};
+    use anabranch_engine::plan::{Plan, PlanRequest};
     let text = format!("{}\n{extra}", fake::PAPER);
-    Plan::new(Request::new("mine.toml", text))
+    Plan::new(PlanRequest::new("mine.toml", text))
         .unwrap_err()
         .to_string()
 }

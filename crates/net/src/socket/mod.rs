@@ -26,7 +26,7 @@ pub(crate) use icmp::IcmpSocket;
 pub(crate) use os::Bound;
 use os::OsSocket;
 use packet_socket::CallerSocket;
-pub use packet_socket::{Packet, PacketSocket, Received};
+pub use packet_socket::{OutgoingPacket, PacketSocket, ReceivedPacket};
 
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;

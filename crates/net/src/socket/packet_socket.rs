@@ -12,7 +12,7 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit};
 /// A packet to be sent.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Packet<'a> {
+pub struct OutgoingPacket<'a> {
     /// The destination: the peer's address and UDP port (0 over raw IP).
     pub to: SocketAddr,
     /// The local address to send from; `None`: that of [`PacketSocket::local_addr`].
@@ -26,7 +26,7 @@ pub struct Packet<'a> {
 /// Metadata of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Received {
+pub struct ReceivedPacket {
     /// Length of the packet, bytes; a length of 0 is counted as a broken packet.
     pub len: usize,
     /// The sender's address and UDP port (0 over raw IP).
@@ -37,7 +37,7 @@ pub struct Received {
     pub ecn: Ecn,
 }
 
-impl Received {
+impl ReceivedPacket {
     /// A packet of `len` bytes from `from`, sent to the address of the socket, without ECN.
     pub fn new(len: usize, from: SocketAddr) -> Self {
         Self {
@@ -72,7 +72,11 @@ pub trait PacketSocket: Send + 'static {
     /// ([`EndpointStatistics::send_errors`](crate::EndpointStatistics::send_errors)); the next
     /// packet is sent nevertheless. If there is no space, the method should return `Pending`, not
     /// an error.
-    fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>>;
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &OutgoingPacket<'_>,
+    ) -> Poll<io::Result<()>>;
 
     /// Writes the next packet into `buffer` (65,536 bytes), now or when one arrives. A larger
     /// packet should be truncated.
@@ -84,7 +88,7 @@ pub trait PacketSocket: Send + 'static {
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>>;
+    ) -> Poll<io::Result<ReceivedPacket>>;
 }
 
 /// A packet socket of the application; only one task at a time uses it.
@@ -114,7 +118,7 @@ impl CallerSocket {
         cx: &mut Context<'_>,
         transmit: &Transmit<'_>,
     ) -> Poll<io::Result<()>> {
-        let packet = Packet {
+        let packet = OutgoingPacket {
             to: transmit.destination,
             from: transmit.src_ip,
             ecn: transmit

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use anabranch_net::Received;
+use anabranch_net::ReceivedPacket;
 use bytes::Bytes;
 
 /// Queue of packets in one direction of a link.
@@ -36,14 +36,14 @@ impl Lane {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
         from: SocketAddr,
-    ) -> Poll<io::Result<Received>> {
+    ) -> Poll<io::Result<ReceivedPacket>> {
         let mut carried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(packet) = carried.packets.pop_front() else {
             carried.receiver = Some(cx.waker().clone());
             return Poll::Pending;
         };
         buffer[..packet.len()].copy_from_slice(&packet);
-        Poll::Ready(Ok(Received::new(packet.len(), from)))
+        Poll::Ready(Ok(ReceivedPacket::new(packet.len(), from)))
     }
 }
 

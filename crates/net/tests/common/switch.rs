@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use anabranch_net::{Config, Endpoint, Packet, PacketSocket, Received, Shard, SharedSockets};
+use anabranch_net::{
+    Config, Endpoint, OutgoingPacket, PacketSocket, ReceivedPacket, Shard, SharedSockets,
+};
 
 use super::lane::Lane;
 use super::without_timers;
@@ -38,7 +40,11 @@ impl PacketSocket for Plug {
         self.local
     }
 
-    fn poll_send(&mut self, _: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(
+        &mut self,
+        _: &mut Context<'_>,
+        packet: &OutgoingPacket<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut switch = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = match switch.clients.get(&packet.to) {
             Some(client) => Arc::clone(client),
@@ -59,7 +65,7 @@ impl PacketSocket for Plug {
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>> {
+    ) -> Poll<io::Result<ReceivedPacket>> {
         let Poll::Ready(Ok(received)) = self.receives.poll_pop(cx, buffer, self.local) else {
             return Poll::Pending;
         };
@@ -68,7 +74,7 @@ impl PacketSocket for Plug {
         let (from, to) = ends.trim().split_once(' ').expect("two ends");
         let to: SocketAddr = to.parse().expect("an address");
         buffer.copy_within(begin..received.len, 0);
-        let mut came = Received::new(received.len - begin, from.parse().expect("an address"));
+        let mut came = ReceivedPacket::new(received.len - begin, from.parse().expect("an address"));
         came.to = Some(to.ip());
         Poll::Ready(Ok(came))
     }

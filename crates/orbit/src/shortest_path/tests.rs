@@ -163,7 +163,7 @@ fn a_gateway_comes_down_where_the_other_end_sees_no_satellite() {
 fn the_nearest_satellite_may_be_a_longer_way() {
     let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
     let mut longer = 0;
-    let shells = [Access::Shortest, Access::Nearest].map(|access| {
+    let shells = [SatelliteSelection::Shortest, SatelliteSelection::Nearest].map(|access| {
         Constellation::walker(&OrbitConfig {
             access,
             ..OrbitConfig::default()

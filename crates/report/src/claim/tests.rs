@@ -16,8 +16,8 @@ fn results(value: impl Fn(f64, i64) -> f64) -> Results {
                 records.push(RunRecord {
                     experiment: "main".into(),
                     point: vec![
-                        ("hops".into(), Value::Integer(hops)),
-                        ("streams".into(), Value::Integer(streams)),
+                        ("hops".into(), SweepValue::Integer(hops)),
+                        ("streams".into(), SweepValue::Integer(streams)),
                     ],
                     replication,
                     metrics: vec![Measure {
@@ -36,7 +36,7 @@ fn results(value: impl Fn(f64, i64) -> f64) -> Results {
     }
     let text = "anabranch = 1\nname = \"a\"\nnode = []\nflow = []\n[world]\nduration = \"1 s\"\n\
         [[experiment]]\nid = \"main\"\nreplications = 6\n";
-    let tree = anabranch_scenario::tree::Node::parse(text).expect("TOML");
+    let tree = anabranch_scenario::tree::SpecNode::parse(text).expect("TOML");
     let spec = anabranch_scenario::decode::decode(&tree, "").expect("a spec");
     Results {
         manifest: Manifest {
@@ -64,7 +64,7 @@ fn results(value: impl Fn(f64, i64) -> f64) -> Results {
 
 fn claim(text: &str) -> Claim {
     let head = "id = \"c\"\ntext = \"t\"\nseries = \"sctp\"\nmetric = \"goodput\"\n";
-    let tree = anabranch_scenario::tree::Node::parse(&format!("{head}{text}")).expect("TOML");
+    let tree = anabranch_scenario::tree::SpecNode::parse(&format!("{head}{text}")).expect("TOML");
     anabranch_scenario::decode::decode(&tree, "").expect("a claim")
 }
 

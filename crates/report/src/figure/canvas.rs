@@ -105,7 +105,7 @@ pub fn escaped(text: &str) -> String {
 
 /// Horizontal alignment of a text relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum TextAlignment {
     /// The text begins at the position.
     After,
     /// The text ends at the position.
@@ -115,11 +115,11 @@ pub enum Side {
 }
 
 /// Text style with a font size in displayed pixels.
-pub fn style(size: i32, colour: RGBColor, side: Side) -> TextStyle<'static> {
+pub fn style(size: i32, colour: RGBColor, side: TextAlignment) -> TextStyle<'static> {
     let h = match side {
-        Side::After => HPos::Left,
-        Side::Before => HPos::Right,
-        Side::Over => HPos::Center,
+        TextAlignment::After => HPos::Left,
+        TextAlignment::Before => HPos::Right,
+        TextAlignment::Over => HPos::Center,
     };
     ("sans-serif", size * SCALE)
         .into_font()

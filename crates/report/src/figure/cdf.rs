@@ -1,6 +1,6 @@
 //! Cumulative distributions of a measure over all runs, or of the samples of a probe.
 
-use anabranch_scenario::output::{Curve, Scale, Style};
+use anabranch_scenario::output::{Curve, CurveStyle, Scale};
 use anabranch_scenario::records::SeriesError;
 
 use super::Maker;
@@ -74,7 +74,7 @@ impl Maker<'_> {
 
     /// Samples of a probe in all recorded runs and members at a point.
     fn samples_of(&self, curve: &Curve, drawn: &mut LayerSet) -> Result<Weighted, SeriesError> {
-        let held = matches!(curve.style, Style::Step | Style::DashedStep);
+        let held = matches!(curve.style, CurveStyle::Step | CurveStyle::DashedStep);
         let mut all = Weighted::new();
         for series in self.series_of(curve)?.iter().flatten() {
             let own = anabranch_scenario::unit::of_probe(&series.probe);

@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters_backend::{BackendCoord, DrawingErrorKind};
 
 use super::canvas::{
-    self, DrawResult, GRID, INK, PAPER, SCALE, Sheet, Side, colour, failed, stroke, style,
+    self, DrawResult, GRID, INK, PAPER, SCALE, Sheet, TextAlignment, colour, failed, stroke, style,
 };
 use super::curves::bar_width;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
@@ -57,7 +57,7 @@ pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
     let rows = headline.len() + legend.rows();
     let height = CHART as i32 + LINE * rows as i32 + 12 + hanging(&plot.x);
     canvas::sheet(title, WIDTH, height as u32, |sheet| {
-        let head = style(TEXT + 1, INK, Side::After);
+        let head = style(TEXT + 1, INK, TextAlignment::After);
         let head = TextStyle {
             font: head.font.style(FontStyle::Bold),
             ..head
@@ -132,7 +132,7 @@ impl<'p> Legend<'p> {
     }
 
     fn draw(&self, sheet: &Sheet<'_>, top: i32) -> DrawResult {
-        let text = style(TEXT, INK, Side::After);
+        let text = style(TEXT, INK, TextAlignment::After);
         let middle = |row: usize| top + LINE * row as i32 + LINE / 2;
         let mut place = 0;
         for (layer, lines) in &self.named {

@@ -5,10 +5,11 @@ use plotters::prelude::*;
 use plotters::style::FontStyle;
 
 use super::canvas::{
-    self, DrawResult, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of,
+    self, DrawResult, FAINT, INK, SCALE, Sheet, TextAlignment, colour, failed, stroke, style,
+    width_of,
 };
 use super::draw::{HEADLINE, wrapped};
-use super::ladder::{Ack, Fate, Ladder, Segment};
+use super::ladder::{Fate, Ladder, LadderAck, LadderSegment};
 
 /// The width of all figures, so that letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
@@ -38,7 +39,7 @@ pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
     };
     let height = page.height();
     canvas::sheet(title, WIDTH as u32, (TOP + height + 64) as u32, |sheet| {
-        let head = bold(style(TEXT + 1, INK, Side::After));
+        let head = bold(style(TEXT + 1, INK, TextAlignment::After));
         for (line, text) in (0..).zip(wrapped(title, HEADLINE)) {
             canvas::write(sheet, &text, (12, 20 + 22 * line), &head)?;
         }
@@ -138,7 +139,7 @@ fn same(left: f64, right: f64) -> bool {
 fn sender_note(ladder: &Ladder, time: f64) -> Note {
     let mut parts = Vec::new();
     for ack in ladder.acks.iter().filter(|ack| same(ack.arrived, time)) {
-        let repeats = |other: &&Ack| {
+        let repeats = |other: &&LadderAck| {
             other.duplicate && other.covers == ack.covers && other.arrived <= ack.arrived
         };
         let count = ladder.acks.iter().filter(repeats).count();
@@ -177,7 +178,7 @@ fn sender_note(ladder: &Ladder, time: f64) -> Note {
 }
 
 fn receiver_notes(ladder: &Ladder) -> Vec<Note> {
-    let arrival = |segment: &Segment| match segment.fate {
+    let arrival = |segment: &LadderSegment| match segment.fate {
         Fate::Arrived(at) if at <= ladder.window.1 && at >= ladder.window.0 => Some(Note {
             time: at,
             lines: vec![segment.number.to_string()],
@@ -230,7 +231,12 @@ fn legend(sheet: &Sheet<'_>) -> DrawResult {
         let (left, y) = place(&mut pen, 35 + width_of(text, TEXT));
         let ends = [(left, y), (left + 28, y)].map(|(x, y)| (x * SCALE, y * SCALE));
         sheet.draw(&PathElement::new(ends, line)).map_err(failed)?;
-        canvas::write(sheet, text, (left + 35, y), &style(TEXT, INK, Side::After))?;
+        canvas::write(
+            sheet,
+            text,
+            (left + 35, y),
+            &style(TEXT, INK, TextAlignment::After),
+        )?;
     }
     let (left, y) = place(&mut pen, 50);
     cross(sheet, ((left + 6) * SCALE, y * SCALE))?;
@@ -238,7 +244,7 @@ fn legend(sheet: &Sheet<'_>) -> DrawResult {
         sheet,
         "lost",
         (left + 20, y),
-        &style(TEXT, INK, Side::After),
+        &style(TEXT, INK, TextAlignment::After),
     )
 }
 
@@ -300,7 +306,12 @@ impl Page<'_> {
         let bottom = TOP + self.height() + 8;
         for (x, name) in [(SENDER, "sender"), (RECEIVER, "receiver")] {
             let name = format!("{} {name}", self.ladder.flow);
-            canvas::write(sheet, &name, (x, TOP - 22), &style(TEXT, INK, Side::Over))?;
+            canvas::write(
+                sheet,
+                &name,
+                (x, TOP - 22),
+                &style(TEXT, INK, TextAlignment::Over),
+            )?;
             let ends = vec![(x * SCALE, (TOP - 10) * SCALE), (x * SCALE, bottom * SCALE)];
             sheet
                 .draw(&PathElement::new(ends, stroke(INK, 16)))
@@ -310,7 +321,7 @@ impl Page<'_> {
             "times in seconds; bursts are drawn apart",
             "and idle stretches short",
         ];
-        let faint = style(TEXT, FAINT, Side::Over);
+        let faint = style(TEXT, FAINT, TextAlignment::Over);
         (0..).zip(remark).try_for_each(|(line, text)| {
             canvas::write(sheet, text, (WIDTH / 2, bottom + 24 + ROW * line), &faint)
         })
@@ -364,7 +375,7 @@ impl Page<'_> {
             .map_err(failed)
     }
 
-    fn segment(&self, sheet: &Sheet<'_>, segment: &Segment) -> DrawResult {
+    fn segment(&self, sheet: &Sheet<'_>, segment: &LadderSegment) -> DrawResult {
         let pen = if segment.again {
             (colour(1), 20)
         } else {
@@ -390,21 +401,21 @@ impl Page<'_> {
                 cross(sheet, (middle * SCALE, at.round() as i32))?;
                 let text = format!("{} lost", segment.number);
                 let place = (middle + 6, at.round() as i32 / SCALE - 14);
-                canvas::write(sheet, &text, place, &style(TEXT, INK, Side::After))
+                canvas::write(sheet, &text, place, &style(TEXT, INK, TextAlignment::After))
             }
         }
     }
 
     /// Transit time of the first segment that has arrived.
     fn typical_way(&self) -> f64 {
-        let way = |segment: &Segment| match segment.fate {
+        let way = |segment: &LadderSegment| match segment.fate {
             Fate::Arrived(at) => Some(at - segment.departed),
             Fate::Lost | Fate::Unknown => None,
         };
         self.ladder.segments.iter().find_map(way).unwrap_or(0.1)
     }
 
-    fn ack(&self, sheet: &Sheet<'_>, ack: &Ack) -> DrawResult {
+    fn ack(&self, sheet: &Sheet<'_>, ack: &LadderAck) -> DrawResult {
         let colour = if ack.duplicate { colour(4) } else { colour(2) };
         self.arrow(
             sheet,
@@ -429,9 +440,9 @@ impl Page<'_> {
         let places = spread(&wanted, row).into_iter().enumerate();
         let mut places = places.map(|(line, place)| place.max(least(line)));
         let side = if direction < 0 {
-            Side::Before
+            TextAlignment::Before
         } else {
-            Side::After
+            TextAlignment::After
         };
         for note in notes {
             let own: Vec<f64> = places.by_ref().take(note.lines.len()).collect();

@@ -6,10 +6,10 @@ use plotters::prelude::*;
 use plotters::style::FontStyle;
 
 use super::canvas::{
-    self, DrawResult, FAINT, GRID, INK, SCALE, Sheet, Side, colour, failed, stroke, style,
+    self, DrawResult, FAINT, GRID, INK, SCALE, Sheet, TextAlignment, colour, failed, stroke, style,
 };
 use super::draw::{HEADLINE, wrapped};
-use super::map::{Map, Place};
+use super::map::{Map, MapPlace};
 
 /// The width of all figures, so that letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
@@ -60,7 +60,7 @@ fn still(map: &Map, title: &str) -> Result<String, String> {
         for place in &map.stations {
             page.dot(*place, 3, INK)?;
         }
-        let text = style(TEXT, INK, Side::After);
+        let text = style(TEXT, INK, TextAlignment::After);
         let (from, until) = map.window;
         let words = format!("positions at {} s; load from {from} to {until} s", map.time);
         canvas::write(sheet, &words, (12, line(top, 0)), &text)?;
@@ -98,7 +98,7 @@ fn page(
     let below = LINE * (1 + paths as i32) + 12;
     let height = top + WIDE / 2 + below;
     canvas::sheet(title, WIDTH as u32, height as u32, |sheet| {
-        let head = style(TEXT + 1, INK, Side::After);
+        let head = style(TEXT + 1, INK, TextAlignment::After);
         let head = TextStyle {
             font: head.font.style(FontStyle::Bold),
             ..head
@@ -115,7 +115,7 @@ fn page(
 
 /// Draws the legend of the classes of load, in two rows.
 fn legend(sheet: &Sheet<'_>, top: i32) -> DrawResult {
-    let text = style(TEXT, INK, Side::After);
+    let text = style(TEXT, INK, TextAlignment::After);
     for (index, (_, name, shown)) in (0..).zip(LOADS) {
         let (x, y) = (12 + 212 * (index % 2), top + LINE * (index / 2));
         let sign = [x, x + 32].map(|x| (x * SCALE, y * SCALE));
@@ -133,7 +133,7 @@ struct Page<'a, 's> {
 }
 
 /// Position of a place in drawn pixels.
-fn at(top: i32, [north, east]: Place) -> [f64; 2] {
+fn at(top: i32, [north, east]: MapPlace) -> [f64; 2] {
     let scale = f64::from(WIDE * SCALE) / 360.0;
     [
         f64::from(LEFT * SCALE) + (east + 180.0) * scale,
@@ -143,7 +143,7 @@ fn at(top: i32, [north, east]: Place) -> [f64; 2] {
 
 /// The shorter line between two places in drawn pixels, split in two if it crosses the edge of the
 /// map.
-fn pieces(top: i32, ends: [Place; 2]) -> Vec<[[f64; 2]; 2]> {
+fn pieces(top: i32, ends: [MapPlace; 2]) -> Vec<[[f64; 2]; 2]> {
     let [from, to] = ends.map(|it| at(top, it));
     let [left, right] = [LEFT, LEFT + WIDE].map(|x| f64::from(x * SCALE));
     let width = right - left;
@@ -161,7 +161,7 @@ fn pieces(top: i32, ends: [Place; 2]) -> Vec<[[f64; 2]; 2]> {
 }
 
 impl Page<'_, '_> {
-    fn at(&self, place: Place) -> [f64; 2] {
+    fn at(&self, place: MapPlace) -> [f64; 2] {
         at(self.top, place)
     }
 
@@ -172,7 +172,12 @@ impl Page<'_, '_> {
         let sign = [12, 44].map(|x| (x * SCALE, y * SCALE));
         let sign = PathElement::new(sign.to_vec(), halo.stroke_width(7 * SCALE as u32));
         self.sheet.draw(&sign).map_err(failed)?;
-        canvas::write(self.sheet, label, (54, y), &style(TEXT, INK, Side::After))
+        canvas::write(
+            self.sheet,
+            label,
+            (54, y),
+            &style(TEXT, INK, TextAlignment::After),
+        )
     }
 
     fn stretch(&self, from: [f64; 2], to: [f64; 2], style: ShapeStyle) -> DrawResult {
@@ -181,12 +186,12 @@ impl Page<'_, '_> {
         self.sheet.draw(&line).map_err(failed)
     }
 
-    fn line(&self, ends: [Place; 2], style: ShapeStyle) -> DrawResult {
+    fn line(&self, ends: [MapPlace; 2], style: ShapeStyle) -> DrawResult {
         let mut pieces = pieces(self.top, ends).into_iter();
         pieces.try_for_each(|[from, to]| self.stretch(from, to, style))
     }
 
-    fn dot(&self, place: Place, radius: i32, colour: RGBColor) -> DrawResult {
+    fn dot(&self, place: MapPlace, radius: i32, colour: RGBColor) -> DrawResult {
         let [x, y] = self.at(place).map(|it| it.round() as i32);
         let dot = Circle::new((x, y), radius * SCALE, colour.filled());
         self.sheet.draw(&dot).map_err(failed)

@@ -1,8 +1,8 @@
 //! Packet ladders as data: departure and arrival (or loss) of each segment, and the
 //! acknowledgements.
 
-use anabranch_scenario::records::Series;
 use anabranch_scenario::records::SeriesError;
+use anabranch_scenario::records::SeriesRecord;
 
 use super::Maker;
 use crate::unit;
@@ -15,16 +15,16 @@ pub struct Ladder {
     /// Name of the flow.
     pub flow: String,
     /// Transmitted segments, in order of departure.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<LadderSegment>,
     /// Acknowledgements, in order of arrival.
-    pub acks: Vec<Ack>,
+    pub acks: Vec<LadderAck>,
     /// Values of cwnd at the sender: time and text with unit.
     pub cwnd: Vec<(f64, String)>,
 }
 
 /// A transmission of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Segment {
+pub struct LadderSegment {
     /// Number of the segment.
     pub number: u64,
     /// Time of departure, seconds.
@@ -48,7 +48,7 @@ pub enum Fate {
 
 /// A received acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ack {
+pub struct LadderAck {
     /// Number of the last segment that the acknowledgement covers.
     pub covers: u64,
     /// Time of departure in seconds, estimated from the minimum transit time of all
@@ -63,7 +63,7 @@ pub struct Ack {
 /// Samples of a series: time and number.
 type Marks = Vec<(f64, u64)>;
 
-fn marks(series: Option<Series>) -> Marks {
+fn marks(series: Option<SeriesRecord>) -> Marks {
     let samples = series.map_or(Vec::new(), |series| series.samples);
     samples
         .iter()
@@ -83,11 +83,11 @@ fn shortest_way(sent: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
 }
 
 /// Matches each arrival with the last transmission that could have caused it.
-fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
+fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<LadderSegment> {
     let Some(shortest) = shortest_way(sent, received) else {
         return sent
             .iter()
-            .map(|&(departed, number, again)| Segment {
+            .map(|&(departed, number, again)| LadderSegment {
                 number,
                 departed,
                 fate: Fate::Unknown,
@@ -118,7 +118,7 @@ fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
             None if departed + shortest < end => Fate::Lost,
             None => Fate::Unknown,
         };
-        segments.push(Segment {
+        segments.push(LadderSegment {
             number,
             departed,
             fate,
@@ -151,7 +151,7 @@ impl Ladder {
     pub fn of(
         flow: &str,
         window: Option<(f64, f64)>,
-        mut read: impl FnMut(&str) -> Result<Option<Series>, SeriesError>,
+        mut read: impl FnMut(&str) -> Result<Option<SeriesRecord>, SeriesError>,
     ) -> Result<Option<Self>, SeriesError> {
         let mut read = |probe: &str| read(probe).map(marks);
         let sent = either(read("sent")?, read("retransmitted")?);
@@ -171,12 +171,14 @@ impl Ladder {
             Fate::Arrived(at) => shown(s.departed, at),
             Fate::Lost | Fate::Unknown => shown(s.departed, s.departed),
         });
-        let acks = acks.into_iter().map(|(arrived, covers, duplicate)| Ack {
-            covers,
-            departed: arrived - back,
-            arrived,
-            duplicate,
-        });
+        let acks = acks
+            .into_iter()
+            .map(|(arrived, covers, duplicate)| LadderAck {
+                covers,
+                departed: arrived - back,
+                arrived,
+                duplicate,
+            });
         let acks = acks
             .filter(|ack| shown(ack.departed, ack.arrived))
             .collect();

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use anabranch_scenario::Record;
 use anabranch_scenario::constellation::Class;
 use anabranch_scenario::measure::{ENDS, PATH, POSITION, UTILIZATION};
-use anabranch_scenario::records::{Series, SeriesError, SeriesQuery, SeriesSample};
+use anabranch_scenario::records::{SeriesError, SeriesQuery, SeriesRecord, SeriesSample};
 use anabranch_scenario::value::Point;
 
 use super::Maker;
 
 /// Coordinates: degrees north and degrees east.
-pub type Place = [f64; 2];
+pub type MapPlace = [f64; 2];
 
 /// A map at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,14 +21,14 @@ pub struct Map {
     /// Start and end of the measurement of the load, seconds. Paths are those at the start.
     pub window: (f64, f64),
     /// Positions of the satellites.
-    pub satellites: Vec<Place>,
+    pub satellites: Vec<MapPlace>,
     /// Positions of the stations.
-    pub stations: Vec<Place>,
+    pub stations: Vec<MapPlace>,
     /// The links between satellites that carried traffic, in ascending order of load. The load in
     /// percent is that of the busier direction.
-    pub links: Vec<([Place; 2], f64)>,
+    pub links: Vec<([MapPlace; 2], f64)>,
     /// Paths with their names.
-    pub paths: Vec<(String, Vec<Place>)>,
+    pub paths: Vec<(String, Vec<MapPlace>)>,
 }
 
 /// The recorded series of a constellation.
@@ -37,15 +37,15 @@ pub struct ConstellationSeries {
     /// Number of satellites.
     pub satellites: u32,
     /// Series of the positions of the satellites.
-    pub positions: Vec<Series>,
+    pub positions: Vec<SeriesRecord>,
     /// Series of the positions of the stations, in the order of their numbers.
-    pub stations: Vec<Series>,
+    pub stations: Vec<SeriesRecord>,
     /// Series of the two satellites at the ends of each link.
-    pub ends: Vec<Series>,
+    pub ends: Vec<SeriesRecord>,
     /// Series of the utilization of these links.
-    pub utilization: Vec<Series>,
+    pub utilization: Vec<SeriesRecord>,
     /// Paths of flows, by their labels.
-    pub paths: Vec<(String, Series)>,
+    pub paths: Vec<(String, SeriesRecord)>,
     /// Width of the bins of utilization, seconds.
     pub bin: f64,
     /// End of the run, seconds.
@@ -60,9 +60,9 @@ impl ConstellationSeries {
         let times = positions.clone().filter_map(|it| sample_at(it, 0, from));
         map.time = times.map(|it| it.time).fold(map.time, f64::max);
         let positions = positions.filter_map(|it| Some((it.member, place_at(it, from)?)));
-        let positions: BTreeMap<u32, Place> = positions.collect();
+        let positions: BTreeMap<u32, MapPlace> = positions.collect();
         let stations = self.stations.iter().map(|it| place_at(it, from));
-        let stations: Vec<Option<Place>> = stations.collect();
+        let stations: Vec<Option<MapPlace>> = stations.collect();
         let place = |number: f64| {
             let number = number as u32;
             match number.checked_sub(self.satellites) {
@@ -180,7 +180,7 @@ impl Maker<'_> {
     }
 
     /// Series of a recorded probe for all members, at the figure's point.
-    fn all_of(&self, entity: &str, probe: &str) -> Result<Vec<Series>, SeriesError> {
+    fn all_of(&self, entity: &str, probe: &str) -> Result<Vec<SeriesRecord>, SeriesError> {
         let mut all = self.results.series(&SeriesQuery {
             experiment: self.experiment,
             entity: Some(entity),
@@ -197,7 +197,7 @@ impl Maker<'_> {
 
 /// Number of satellites in the plan of a spec. If the plan has no number (0), or points of a sweep
 /// may have other numbers, the members with a position are counted too.
-fn satellites(counted: u32, is_swept: bool, positions: &[Series]) -> u32 {
+fn satellites(counted: u32, is_swept: bool, positions: &[SeriesRecord]) -> u32 {
     let members = positions.iter().map(|series| series.member + 1);
     let seen = members.max().unwrap_or(0);
     match is_swept {
@@ -208,20 +208,20 @@ fn satellites(counted: u32, is_swept: bool, positions: &[Series]) -> u32 {
 }
 
 /// The last sample of an index up to a time, or the first sample if there is none.
-fn sample_at(series: &Series, index: u16, time: f64) -> Option<&SeriesSample> {
+fn sample_at(series: &SeriesRecord, index: u16, time: f64) -> Option<&SeriesSample> {
     let mut own = series.samples.iter().filter(|it| it.index == index);
     let last = own.clone().take_while(|it| it.time <= time).last();
     last.or(own.next())
 }
 
 /// The last position up to a time, or the first position if there is none.
-fn place_at(series: &Series, time: f64) -> Option<Place> {
+fn place_at(series: &SeriesRecord, time: f64) -> Option<MapPlace> {
     let value = |index: u16| sample_at(series, index, time).map(|it| it.value);
     Some([value(0)?, value(1)?])
 }
 
 /// The numbers of the nodes on the last path up to a time.
-fn path_at(series: &Series, time: f64) -> Vec<f64> {
+fn path_at(series: &SeriesRecord, time: f64) -> Vec<f64> {
     let before = series.samples.iter().filter(|it| it.time <= time);
     let last = before.clone().map(|it| it.time).fold(f64::NAN, f64::max);
     let path = before.filter(|it| it.time == last && it.value >= 0.0);
@@ -232,9 +232,9 @@ fn path_at(series: &Series, time: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn series(samples: &[(u16, f64, f64)]) -> Series {
+    fn series(samples: &[(u16, f64, f64)]) -> SeriesRecord {
         let sample = |&(index, time, value): &_| SeriesSample { index, time, value };
-        Series {
+        SeriesRecord {
             experiment: String::new(),
             point: Point::new(),
             replication: 0,
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn frames_have_the_load_of_their_time() {
         let place = |north: f64| series(&[(0, 0.0, north), (1, 0.0, 0.0)]);
-        let other = Series {
+        let other = SeriesRecord {
             member: 1,
             ..place(10.0)
         };

@@ -1,7 +1,7 @@
 //! Plots of probes over time: a single run as recorded, or the median of several runs.
 
-use anabranch_scenario::output::{Curve, Scale, Style};
-use anabranch_scenario::records::{Series, SeriesError, SeriesSample};
+use anabranch_scenario::output::{Curve, CurveStyle, Scale};
+use anabranch_scenario::records::{SeriesError, SeriesRecord, SeriesSample};
 use anabranch_scenario::value::Point;
 
 use super::Maker;
@@ -79,16 +79,16 @@ impl Maker<'_> {
 
     /// The series of a step function that the spec defines, up to the end of the window or of the
     /// run.
-    fn given(&self, curve: &Curve) -> Vec<Series> {
+    fn given(&self, curve: &Curve) -> Vec<SeriesRecord> {
         let sample = |(from, rate): &(_, anabranch_scenario::quantity::Rate)| {
-            let from: &anabranch_scenario::quantity::Span = from;
+            let from: &anabranch_scenario::quantity::TimeSpan = from;
             SeriesSample {
                 index: 0,
                 time: from.seconds(),
                 value: rate.0 as f64,
             }
         };
-        vec![Series {
+        vec![SeriesRecord {
             experiment: self.experiment.to_owned(),
             point: Point::new(),
             replication: self.spec.replication,
@@ -100,7 +100,13 @@ impl Maker<'_> {
     }
 
     /// Draws the curve of each run, member by member.
-    fn time_curve(&self, curve: &Curve, index: usize, runs: &[Vec<Series>], drawn: &mut LayerSet) {
+    fn time_curve(
+        &self,
+        curve: &Curve,
+        index: usize,
+        runs: &[Vec<SeriesRecord>],
+        drawn: &mut LayerSet,
+    ) {
         let Some(first) = runs.iter().flatten().next() else {
             return;
         };
@@ -110,13 +116,13 @@ impl Maker<'_> {
         drawn.y_unit = shown.name.to_owned();
         drawn.y_name = unit::readable(&first.probe);
         let mark = match curve.style {
-            Style::Line => Mark::Line,
-            Style::Step | Style::DashedStep => Mark::Step,
-            Style::Points => Mark::Dots,
+            CurveStyle::Line => Mark::Line,
+            CurveStyle::Step | CurveStyle::DashedStep => Mark::Step,
+            CurveStyle::Points => Mark::Dots,
         };
         let dash = self.dash(index);
         let held = mark == Mark::Step;
-        let cut = |series: &Series| self.cut(series, shown.divisor, held);
+        let cut = |series: &SeriesRecord| self.cut(series, shown.divisor, held);
         let mut label = curve.label.clone();
         if runs.len() > 1 && mark != Mark::Dots {
             let all: Vec<_> = runs.iter().flatten().map(cut).collect();
@@ -158,7 +164,7 @@ impl Maker<'_> {
         let style = |at: usize| self.spec.curves.get(at).map(|curve| curve.style);
         let before = (0..index).filter(|at| style(*at) == style(index)).count();
         match style(index) {
-            Some(Style::DashedStep) => 1 + before,
+            Some(CurveStyle::DashedStep) => 1 + before,
             _ if before == 0 => 0,
             _ => 2 + before,
         }
@@ -231,7 +237,7 @@ impl Maker<'_> {
     }
 
     /// Samples in the window. A held value also counts from the start of the window to its end.
-    pub(super) fn cut(&self, series: &Series, divisor: f64, held: bool) -> Vec<PlotPoint> {
+    pub(super) fn cut(&self, series: &SeriesRecord, divisor: f64, held: bool) -> Vec<PlotPoint> {
         let (from, to) = self.window().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let begin = series.samples.partition_point(|sample| sample.time < from);
         let end = series.samples.partition_point(|sample| sample.time <= to);

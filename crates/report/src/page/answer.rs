@@ -8,7 +8,7 @@ use super::tables::ours;
 use crate::figure::plot::Mark;
 use crate::figure::{Content, Figure};
 use crate::outputs::Outputs;
-use crate::table::{Line, Table};
+use crate::table::{Table, TableLine};
 use crate::unit;
 
 /// Maximum number of printed values at the top of the page.
@@ -133,7 +133,7 @@ fn printed(outputs: &Outputs<'_>) -> Markup {
 }
 
 /// Short name of a line of a table.
-fn name(line: &Line) -> String {
+fn name(line: &TableLine) -> String {
     let metric = unit::axis_label(&unit::readable(&line.metric), &line.unit);
     let of = match line.series.as_str() {
         "all" => metric,

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 
 use super::{class_of, file, probability};
 use crate::compare::{Judgement, digits};
-use crate::table::{Line, Table, readable};
+use crate::table::{Table, TableLine, readable};
 use crate::unit;
-use crate::verdict_counts::Column;
+use crate::verdict_counts::QuantityLines;
 
 /// Maximum number of lines of a table that is shown initially. Longer tables are folded under a
 /// summary line.
@@ -56,7 +56,7 @@ struct Matrix<'t> {
     corner: String,
     /// Heading of each column, with its joint probability.
     columns: Vec<(String, Option<f64>)>,
-    rows: Vec<(String, Vec<Option<&'t Line>>)>,
+    rows: Vec<(String, Vec<Option<&'t TableLine>>)>,
 }
 
 impl<'t> Matrix<'t> {
@@ -64,10 +64,10 @@ impl<'t> Matrix<'t> {
     /// quantity over several sweeps, the last sweep in columns. `None` if the lines do not form a
     /// matrix.
     fn of(table: &'t Table) -> Option<Matrix<'t>> {
-        let quantities: Vec<Column<'_>> = table.columns().collect();
+        let quantities: Vec<QuantityLines<'_>> = table.columns().collect();
         let first = quantities.first()?.lines;
-        let alike = |column: &Column<'_>| {
-            let same = |(a, b): (&Line, &Line)| a.x == b.x && a.x_name == b.x_name;
+        let alike = |column: &QuantityLines<'_>| {
+            let same = |(a, b): (&TableLine, &TableLine)| a.x == b.x && a.x_name == b.x_name;
             column.lines.len() == first.len() && column.lines.iter().zip(first).all(same)
         };
         if !quantities.iter().all(alike) || first.iter().any(|line| line.x_name == "event") {
@@ -82,7 +82,7 @@ impl<'t> Matrix<'t> {
     }
 
     /// A matrix with x in rows and quantities in columns.
-    fn down(quantities: &[Column<'t>]) -> Matrix<'t> {
+    fn down(quantities: &[QuantityLines<'t>]) -> Matrix<'t> {
         let first = quantities[0].lines;
         let rows = first.iter().enumerate().map(|(at, line)| {
             let cells = quantities.iter().map(|it| it.lines.get(at)).collect();
@@ -99,16 +99,16 @@ impl<'t> Matrix<'t> {
     }
 
     /// A matrix with quantities in rows and x in columns.
-    fn across(quantities: &[Column<'t>]) -> Matrix<'t> {
+    fn across(quantities: &[QuantityLines<'t>]) -> Matrix<'t> {
         let first = quantities[0].lines;
-        let row = |it: &Column<'t>| {
+        let row = |it: &QuantityLines<'t>| {
             let together = it
                 .probability
                 .map(|p| format!(" (together {})", probability(p)));
             let name = name(it) + &together.unwrap_or_default();
             (name, it.lines.iter().map(Some).collect())
         };
-        let x = |line: &Line| (unit::coordinates(&line.x_name, &line.x), None);
+        let x = |line: &TableLine| (unit::coordinates(&line.x_name, &line.x), None);
         Matrix {
             corner: String::new(),
             columns: first.iter().map(x).collect(),
@@ -117,8 +117,8 @@ impl<'t> Matrix<'t> {
     }
 
     /// A matrix of one quantity, with the last sweep in columns and all others in rows.
-    fn of_sweeps(quantity: &Column<'t>) -> Option<Matrix<'t>> {
-        let split = |line: &'t Line| {
+    fn of_sweeps(quantity: &QuantityLines<'t>) -> Option<Matrix<'t>> {
+        let split = |line: &'t TableLine| {
             let (name, last_name) = line.x_name.rsplit_once(", ")?;
             let (x, last) = line.x.rsplit_once(", ")?;
             // If a value contains a comma, it cannot be split into the values of the sweeps.
@@ -130,7 +130,7 @@ impl<'t> Matrix<'t> {
             })
         };
         let mut columns: Vec<String> = Vec::new();
-        let mut rows: Vec<(String, Vec<Option<&Line>>)> = Vec::new();
+        let mut rows: Vec<(String, Vec<Option<&TableLine>>)> = Vec::new();
         for line in quantity.lines {
             let Some((x, last)) = split(line) else {
                 return (quantity.lines.len() <= WIDE).then(|| Matrix::down(&[*quantity]));
@@ -210,7 +210,7 @@ fn joint(p: f64) -> String {
 }
 
 /// Name of a quantity: subject, metric and unit.
-fn name(column: &Column<'_>) -> String {
+fn name(column: &QuantityLines<'_>) -> String {
     let Some(first) = column.lines.first() else {
         return String::new();
     };
@@ -222,7 +222,7 @@ fn name(column: &Column<'_>) -> String {
 }
 
 /// A cell of a matrix.
-fn cell(line: &Line) -> Markup {
+fn cell(line: &TableLine) -> Markup {
     html! {
         div { (ours(line)) }
         @if let (Some(published), Some(judgement)) = (&line.published, &line.judgement) {
@@ -249,7 +249,7 @@ fn cell(line: &Line) -> Markup {
     }
 }
 
-pub(super) fn ours(line: &Line) -> Markup {
+pub(super) fn ours(line: &TableLine) -> Markup {
     html! {
         @match &line.measured {
             Some(measured) => (with_half(measured.mean, measured.confidence())),
@@ -298,7 +298,7 @@ fn list(table: &Table) -> Markup {
     }
 }
 
-fn line(line: &Line, columns: &Columns) -> Markup {
+fn line(line: &TableLine, columns: &Columns) -> Markup {
     let judgement = line.judgement.as_ref();
     html! {
         tr {
@@ -345,8 +345,9 @@ pub(crate) struct Columns {
 impl Columns {
     /// The columns of a table.
     pub fn of(table: &Table) -> Columns {
-        let same =
-            |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
+        let same = |pair: &[TableLine]| {
+            pair[0].series == pair[1].series && pair[0].metric == pair[1].metric
+        };
         Columns {
             published: table.lines.iter().any(|line| line.judgement.is_some()),
             baselines: table.baselines().into_iter().map(str::to_owned).collect(),
@@ -355,7 +356,7 @@ impl Columns {
     }
 
     /// Heading of a line: only its x if lines are grouped, and otherwise all its names.
-    pub fn head(&self, line: &Line) -> String {
+    pub fn head(&self, line: &TableLine) -> String {
         let x = match line.x_name.as_str() {
             "" => String::new(),
             "event" => line.x.clone(),

@@ -2,10 +2,10 @@
 
 use anabranch_scenario::output::Row;
 use anabranch_scenario::records::SeriesError;
-use anabranch_scenario::records::{Series, SeriesQuery};
-use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::records::{SeriesQuery, SeriesRecord};
+use anabranch_scenario::value::{Point, SweepValue};
 
-use super::{Line, Maker, not_measured};
+use super::{Maker, TableLine, not_measured};
 use crate::compare::Rule;
 use crate::reference::Published;
 use crate::unit;
@@ -22,7 +22,7 @@ pub(super) struct Step {
 
 /// Distinct consecutive values of a series, starting with its first decrease. Of several samples at
 /// one time, the last counts.
-pub(super) fn steps_from_decrease(series: &Series) -> Vec<Step> {
+pub(super) fn steps_from_decrease(series: &SeriesRecord) -> Vec<Step> {
     let mut settled: Vec<Step> = Vec::new();
     for sample in &series.samples {
         let step = Step {
@@ -57,7 +57,7 @@ fn number_of(probe: &str, segment: u64) -> (f64, bool) {
 }
 
 /// Time at which the event of a row occurs, seconds.
-pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
+pub(super) fn time_of(series: &SeriesRecord, row: &Row) -> Option<f64> {
     let wanted = row.segment.map(|segment| number_of(&series.probe, segment));
     let occurrence = row.occurrence.unwrap_or(1).max(1) as usize;
     series
@@ -73,7 +73,7 @@ pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
 }
 
 /// The last value recorded up to a time.
-fn value_at(series: &Series, at: f64) -> Option<f64> {
+fn value_at(series: &SeriesRecord, at: f64) -> Option<f64> {
     let until = series.samples.iter().take_while(|sample| sample.time <= at);
     until.last().map(|sample| sample.value)
 }
@@ -88,7 +88,7 @@ struct StepNames<'a> {
 
 impl Maker<'_> {
     /// The series of a probe for a row: the first recorded one of the first replication.
-    fn series(&self, row: &Row, probe: &str) -> Result<Option<Series>, SeriesError> {
+    fn series(&self, row: &Row, probe: &str) -> Result<Option<SeriesRecord>, SeriesError> {
         let query = SeriesQuery {
             experiment: self.experiment,
             entity: row.flow.as_deref().or(row.link.as_deref()),
@@ -103,7 +103,7 @@ impl Maker<'_> {
         Rule::Within(self.spec.time_tolerance.map_or(0.0, |span| span.seconds()))
     }
 
-    pub(super) fn steps(&self) -> Result<Vec<Line>, SeriesError> {
+    pub(super) fn steps(&self) -> Result<Vec<TableLine>, SeriesError> {
         let mut lines = Vec::new();
         for row in &self.spec.rows {
             let probe = row.probe.as_deref().unwrap_or("cwnd");
@@ -144,7 +144,7 @@ impl Maker<'_> {
     }
 
     /// Line with the time from the first step to step `last`.
-    fn elapsed_line(&self, series: &str, steps: &[Step], last: u32) -> Line {
+    fn elapsed_line(&self, series: &str, steps: &[Step], last: u32) -> TableLine {
         let to = steps.get((last as usize).saturating_sub(1));
         let elapsed = steps.first().zip(to).map(|(from, to)| to.time - from.time);
         let x = format!("1-{last}");
@@ -154,7 +154,7 @@ impl Maker<'_> {
             .find(|it| it.series == series && it.metric == ELAPSED && it.x == x)
             .cloned();
         let axis = ("steps".to_owned(), x);
-        let line = Line::new(series, axis, ELAPSED, "s", elapsed.into_iter().collect());
+        let line = TableLine::new(series, axis, ELAPSED, "s", elapsed.into_iter().collect());
         line.judged(published, Rule::Within(0.0))
     }
 
@@ -168,7 +168,7 @@ impl Maker<'_> {
         index: usize,
         step: Option<Step>,
         printed: Option<&Published>,
-    ) -> [Line; 2] {
+    ) -> [TableLine; 2] {
         let (x_name, x) = match printed {
             Some(printed) => (printed.x_name.clone(), printed.x.clone()),
             None => ("step".to_owned(), (index + 1).to_string()),
@@ -189,21 +189,21 @@ impl Maker<'_> {
             });
         let line = |metric, unit, value: Option<f64>| {
             let axis = (x_name.clone(), x.clone());
-            Line::new(named.series, axis, metric, unit, Vec::from_iter(value))
+            TableLine::new(named.series, axis, metric, unit, Vec::from_iter(value))
         };
         let value = line(named.metric, named.unit, step.map(|step| step.value));
         let time = line("time", "s", step.map(|step| step.time));
         let comparisons = self.comparisons(row, index, &single_point(&x), &time);
         [
             value.judged(printed.cloned(), Rule::Within(0.0)),
-            Line {
+            TableLine {
                 comparisons,
                 ..time.judged(printed_time, self.tolerance())
             },
         ]
     }
 
-    pub(super) fn events(&self) -> Result<Vec<Line>, SeriesError> {
+    pub(super) fn events(&self) -> Result<Vec<TableLine>, SeriesError> {
         let mut lines = Vec::new();
         for row in &self.spec.rows {
             let name = row
@@ -235,9 +235,9 @@ impl Maker<'_> {
                 lines.extend(published.as_ref().map(not_measured));
                 continue;
             };
-            let line = Line::new(name, (x_name, x.clone()), metric, unit, vec![measured]);
+            let line = TableLine::new(name, (x_name, x.clone()), metric, unit, vec![measured]);
             let comparisons = self.comparisons(row, 0, &single_point(&x), &line);
-            lines.push(Line {
+            lines.push(TableLine {
                 comparisons,
                 ..line.judged(published, rule)
             });
@@ -248,5 +248,5 @@ impl Maker<'_> {
 
 /// A point whose only value is `x`, for the conditions of an independent program.
 fn single_point(x: &str) -> Point {
-    vec![("x".to_owned(), Value::Text(x.to_owned()))]
+    vec![("x".to_owned(), SweepValue::Text(x.to_owned()))]
 }

@@ -4,7 +4,7 @@ use anabranch_settings::expression::{Shown, constant, is_compound};
 use serde::de::{self, Deserializer, Visitor};
 
 use super::{Decoder, Fault};
-use crate::tree::{Node, NodeValue};
+use crate::tree::{NodeValue, SpecNode};
 
 impl Decoder<'_> {
     /// Reads a number, or an expression without parameters, such as `"1 / 3"`.
@@ -29,7 +29,7 @@ impl Decoder<'_> {
                 return Err(fault.at(self.node, &self.path, self.context));
             }
         };
-        let node = Node {
+        let node = SpecNode {
             place: self.node.place.clone(),
             value,
         };

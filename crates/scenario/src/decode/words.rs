@@ -1,9 +1,9 @@
 //! Wording of serde's expectations for authors of specs.
 
-use crate::tree::{Node, NodeValue};
+use crate::tree::{NodeValue, SpecNode};
 
 /// Translates serde's terms for Rust types into the terms of a spec.
-pub(super) fn plainly(expected: &str, found: &Node) -> String {
+pub(super) fn plainly(expected: &str, found: &SpecNode) -> String {
     match expected {
         "f64" => "a number, such as 0.015".to_owned(),
         "a sequence" => "a list in brackets".to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn example(missing: &str) -> &'static str {
 }
 
 /// Correct form of a section, which may be repeatable (`[[link]]`) or not.
-pub(super) fn sections(node: &Node, path: &str, expected: &str) -> String {
+pub(super) fn sections(node: &SpecNode, path: &str, expected: &str) -> String {
     match &node.value {
         NodeValue::Table(_) if expected == "a sequence" && !path.contains('.') => {
             format!("; write [[{path}]]")
@@ -60,7 +60,7 @@ pub(super) fn array_length(expected: &str) -> Option<usize> {
         .find_map(|words| expected.strip_prefix(words)?.parse().ok())
 }
 
-fn range(kind: &str, found: &Node) -> &'static str {
+fn range(kind: &str, found: &SpecNode) -> &'static str {
     match (kind, &found.value) {
         ("u8", _) => " from 0 to 255",
         ("u16", _) => " from 0 to 65535",

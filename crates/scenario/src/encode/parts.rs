@@ -7,11 +7,11 @@ use serde::ser::{
 };
 
 use super::{EncodeError, Encoded, Encoder, entry, node};
-use crate::tree::{Node, NodeValue, TableEntry};
+use crate::tree::{NodeValue, SpecNode, TableEntry};
 
 /// Builder of an array.
 #[derive(Default)]
-pub struct Array(Vec<Node>);
+pub struct Array(Vec<SpecNode>);
 
 impl Array {
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
@@ -26,7 +26,7 @@ impl Array {
 macro_rules! array {
     ($($kind:ident::$add:ident),*) => {$(
         impl $kind for Array {
-            type Ok = Option<Node>;
+            type Ok = Option<SpecNode>;
             type Error = EncodeError;
 
             fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
@@ -48,12 +48,12 @@ array!(
 
 /// Builder of a table.
 #[derive(Default)]
-pub struct Table {
+pub struct TableEncoder {
     entries: Vec<TableEntry>,
     key: Option<String>,
 }
 
-impl Table {
+impl TableEncoder {
     /// Creates the table of an enum variant, with its tag.
     pub fn tagged(tag: &str, variant: &str) -> Self {
         let value = node(NodeValue::Text(variant.to_owned()));
@@ -77,8 +77,8 @@ impl Table {
 
 macro_rules! table {
     ($($kind:ident),*) => {$(
-        impl $kind for Table {
-            type Ok = Option<Node>;
+        impl $kind for TableEncoder {
+            type Ok = Option<SpecNode>;
             type Error = EncodeError;
 
             fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), EncodeError> {
@@ -94,13 +94,13 @@ macro_rules! table {
 
 table!(SerializeStruct, SerializeStructVariant);
 
-impl SerializeMap for Table {
-    type Ok = Option<Node>;
+impl SerializeMap for TableEncoder {
+    type Ok = Option<SpecNode>;
     type Error = EncodeError;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), EncodeError> {
         self.key = match key.serialize(Encoder)? {
-            Some(Node {
+            Some(SpecNode {
                 value: NodeValue::Text(key),
                 ..
             }) => Some(key),

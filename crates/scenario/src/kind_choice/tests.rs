@@ -1,9 +1,9 @@
 use super::*;
 use crate::kind_families::{Loss, Queue};
-use crate::tree::Node;
+use crate::tree::SpecNode;
 
 fn read<F: KindFamily>(text: &str) -> Result<KindChoice<F>, String> {
-    let tree = Node::parse(text).expect("TOML");
+    let tree = SpecNode::parse(text).expect("TOML");
     let value = tree.get("it").expect("`it`");
     crate::decode::decode(value, "it").map_err(|problems| problems[0].message.clone())
 }

@@ -5,7 +5,7 @@ use super::output::{check_experiment, check_measure, check_point, check_sweeps, 
 use super::source::Source;
 use super::units;
 use crate::checker::Checker;
-use crate::claim::{Best, Claim, ClaimKind, Side, Values};
+use crate::claim::{Best, Claim, ClaimKind, ClaimSide, Values};
 use crate::spec::Spec;
 use crate::vocabulary::Vocabulary;
 
@@ -46,7 +46,7 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
 }
 
 /// Experiment of one side of a claim.
-fn source_of<'a>(spec: &'a Spec, claim: &Claim, side: &Side) -> Option<Source<'a>> {
+fn source_of<'a>(spec: &'a Spec, claim: &Claim, side: &ClaimSide) -> Option<Source<'a>> {
     match side.experiment.as_ref().or(claim.experiment.as_ref()) {
         Some(name) => Source::named(spec, name),
         None => spec.experiments.first().map(Source::Run),
@@ -58,13 +58,13 @@ fn check_side(
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
     claim: &Claim,
-    side: &Side,
+    side: &ClaimSide,
     path: &str,
 ) -> Option<String> {
     if side.value.is_some() {
-        let plain = Side {
+        let plain = ClaimSide {
             value: side.value.clone(),
-            ..Side::default()
+            ..ClaimSide::default()
         };
         if path.ends_with(".of") || *side != plain {
             let message = "`value` is used alone, and only in `reference`";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::checker::Checker;
-use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel, Transmitter};
+use crate::constellation::{Class, Constellation, Ground, LinkTransmitter, Policy, ShellModel};
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::kind_families::{LossModel, QueueDiscipline};
 use crate::spec::Spec;
@@ -147,7 +147,7 @@ fn check_constellation(
     }
 }
 
-fn check_rates(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, path: &str) {
+fn check_rates(c: &mut Checker<'_>, transmitter: &LinkTransmitter, class: Class, path: &str) {
     let by_elevation = !transmitter.rate_by_elevation.is_empty();
     let key = match transmitter.rate_by_load {
         _ if by_elevation => "rate_by_elevation",
@@ -176,7 +176,7 @@ fn check_rates(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, pat
     }
 }
 
-fn check_elevations(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, path: &str) {
+fn check_elevations(c: &mut Checker<'_>, transmitter: &LinkTransmitter, class: Class, path: &str) {
     let steps = &transmitter.rate_by_elevation;
     if class == Class::Isl {
         let message = "it has no effect on links between satellites; leave it out";

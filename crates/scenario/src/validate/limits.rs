@@ -2,9 +2,9 @@
 
 use crate::checker::Checker;
 use crate::constellation::Class;
-use crate::flow::{Flow, Start};
+use crate::flow::{Flow, StartTime};
 use crate::limits::{MAX_BINS, MAX_LINKS, MAX_NODES};
-use crate::quantity::Span;
+use crate::quantity::TimeSpan;
 use crate::spec::{Experiment, Record, Spec};
 
 /// Checks the total number of members of all nodes.
@@ -46,15 +46,15 @@ fn check_beams(c: &mut Checker<'_>, spec: &Spec) {
 }
 
 /// Maximum time for which a member of the flow offers data, in the longest run.
-pub fn active_time(spec: &Spec, flow: &Flow) -> Span {
+pub fn active_time(spec: &Spec, flow: &Flow) -> TimeSpan {
     let runs = spec.experiments.iter().filter_map(|it| it.duration);
-    let longest = runs.fold(spec.world.duration, Span::max);
+    let longest = runs.fold(spec.world.duration, TimeSpan::max);
     let begin = match flow.start {
-        Start::At(begin) => begin,
-        Start::Uniform { uniform } => uniform[0],
+        StartTime::At(begin) => begin,
+        StartTime::Uniform { uniform } => uniform[0],
     };
     let end = flow.stop.map_or(longest, |stop| stop.min(longest));
-    let active = Span(end.0.saturating_sub(begin.0));
+    let active = TimeSpan(end.0.saturating_sub(begin.0));
     flow.duration.map_or(active, |lasts| lasts.min(active))
 }
 
@@ -74,7 +74,7 @@ pub fn check_bin(
     }
     let duration = experiment.duration.unwrap_or(spec.world.duration);
     if duration.0 / bin.0 > MAX_BINS {
-        let least = Span(duration.0.div_ceil(MAX_BINS));
+        let least = TimeSpan(duration.0.div_ceil(MAX_BINS));
         let message = format!(
             "found a bin of {bin} in a run of {duration}: {} bins; a run has at most {MAX_BINS}, so a bin is at least {least} wide",
             duration.0 / bin.0

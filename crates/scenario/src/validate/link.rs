@@ -2,7 +2,7 @@
 
 use crate::checker::Checker;
 use crate::kind_choice::{KindChoice, KindFamily};
-use crate::quantity::Span;
+use crate::quantity::TimeSpan;
 use crate::spec::Spec;
 use crate::validate::kind_choice;
 use crate::validate::names::check_node;
@@ -117,7 +117,7 @@ fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
 }
 
 /// Checks that periods are in order and do not overlap.
-pub(super) fn check_spans(c: &mut Checker<'_>, spans: &[[Span; 2]], path: &str) {
+pub(super) fn check_spans(c: &mut Checker<'_>, spans: &[[TimeSpan; 2]], path: &str) {
     for (index, [from, to]) in spans.iter().enumerate() {
         let path = format!("{path}.{index}");
         if from >= to {

@@ -1,7 +1,7 @@
 //! Checks of references to nodes, flows and links by name.
 
 use crate::checker::Checker;
-use crate::names::{Name, NodeName, carrier_members, count_of};
+use crate::names::{MemberSelection, NodeName, carrier_members, count_of};
 use crate::spec::Spec;
 
 fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
@@ -18,7 +18,7 @@ pub fn members_of(group: &str, members: u32) -> String {
 
 /// Checks that a node exists. Returns the number of selected members.
 pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
-    let parsed = Name::parse(name);
+    let parsed = MemberSelection::parse(name);
     let group = parsed.group;
     if let Some(members) = count_of(spec, group).filter(|&members| !parsed.fits(members)) {
         c.problem(
@@ -43,7 +43,7 @@ pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> O
 
 /// Checks that a flow exists, and also the member if the name contains one.
 pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
-    let parsed = Name::parse(name);
+    let parsed = MemberSelection::parse(name);
     match spec.flows.iter().find(|flow| flow.name == parsed.group) {
         None => {
             let known = spec.flows.iter().map(|flow| flow.name.as_str());
@@ -69,7 +69,7 @@ pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str)
 
 /// Checks that a link exists.
 pub fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
-    let parsed = Name::parse(name);
+    let parsed = MemberSelection::parse(name);
     let carrier = spec.carriers().find(|link| link.name() == parsed.group);
     if let Some(carrier) = carrier {
         let members = carrier_members(spec, carrier);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::checker::Checker;
 use crate::derived::Derived;
 use crate::measure::{PATH, POSITION};
-use crate::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
+use crate::output::{Curve, FigureKind, FigureOutput, Row, TableKind, TableOutput};
 use crate::spec::{Record, Spec};
-use crate::value::Value;
+use crate::value::SweepValue;
 use crate::vocabulary::Vocabulary;
 
 use super::source::{Source, is_of, known_before, source_of};
@@ -55,7 +55,7 @@ pub(super) fn check_where(
     c: &mut Checker<'_>,
     spec: &Spec,
     source: Option<Source<'_>>,
-    fixed: &BTreeMap<String, Value>,
+    fixed: &BTreeMap<String, SweepValue>,
     path: &str,
 ) {
     let place = |name: &str| format!("{path}.where.{name}");
@@ -71,7 +71,7 @@ pub(super) fn check_point(
     c: &mut Checker<'_>,
     spec: &Spec,
     source: Option<Source<'_>>,
-    (name, x): (&str, &Value),
+    (name, x): (&str, &SweepValue),
     place: &str,
 ) {
     let Some((sweep, known)) = source.and_then(|source| source.points(spec, name)) else {
@@ -80,8 +80,8 @@ pub(super) fn check_point(
     if c.is_set(&sweep) || known.iter().any(|it| it.is_same(x)) {
         return;
     }
-    let shown = |x: &Value| match x {
-        Value::Text(text) => format!("{text:?}"),
+    let shown = |x: &SweepValue| match x {
+        SweepValue::Text(text) => format!("{text:?}"),
         other => other.to_string(),
     };
     let message = format!("found {}, but sweep {name:?} has no such point", shown(x));
@@ -149,7 +149,7 @@ fn check_table(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
-    table: &Table,
+    table: &TableOutput,
     path: &str,
 ) {
     check_experiment(
@@ -396,7 +396,7 @@ fn check_figure(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
-    figure: &Figure,
+    figure: &FigureOutput,
     path: &str,
 ) {
     check_experiment(
@@ -454,7 +454,7 @@ const MAX_FRAMES: u32 = 60;
 fn check_map(
     c: &mut Checker<'_>,
     spec: &Spec,
-    figure: &Figure,
+    figure: &FigureOutput,
     source: Option<Source<'_>>,
     path: &str,
 ) {
@@ -503,7 +503,7 @@ fn check_map(
 }
 
 /// Checks a curve whose values are given in the spec.
-fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) {
+fn check_given(c: &mut Checker<'_>, figure: &FigureOutput, curve: &Curve, path: &str) {
     let path = format!("{path}.constant");
     if figure.kind != FigureKind::Time {
         c.problem(&path, "only a figure of kind \"time\" has given curves");
@@ -521,7 +521,7 @@ fn check_curve(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
-    figure: &Figure,
+    figure: &FigureOutput,
     source: Option<Source<'_>>,
     curve: &Curve,
     path: &str,

@@ -3,7 +3,7 @@
 use crate::checker::Checker;
 use crate::constellation::Class;
 use crate::flow::Flow;
-use crate::names::{Name, NodeName};
+use crate::names::{MemberSelection, NodeName};
 use crate::spec::Spec;
 use crate::vocabulary::{Vocabulary, names_of};
 use crate::world::Link;
@@ -51,7 +51,7 @@ fn check_end(c: &mut Checker<'_>, spec: &Spec, link: &str, host: &str, path: &st
     let wires = spec.links.iter().filter(|link| ends_there(link));
     let wires = wires.map(|link| link.name.as_str());
     let interfaces = wires.chain(transmitters(spec, host));
-    let named = Name::parse(link).group;
+    let named = MemberSelection::parse(link).group;
     if !interfaces.clone().any(|known| known == named) {
         let message = format!("found {link:?}, but no link of this name ends at {host:?}");
         c.not_among(path, &message, link, interfaces);

@@ -2,7 +2,7 @@
 
 use crate::derived::Derived;
 use crate::spec::{Experiment, Spec, Sweep};
-use crate::value::Value;
+use crate::value::SweepValue;
 use crate::vocabulary::{MeasureName, Vocabulary};
 
 /// Data source of a table, figure or curve: an experiment that is run, or a derived one.
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
     }
 
     /// Path of a sweep of the experiment that is run, and its x values.
-    pub(super) fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<Value>)> {
+    pub(super) fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<SweepValue>)> {
         match self {
             Source::Run(run) => {
                 let at = spec.experiments.iter().position(|it| it.id == run.id)?;

@@ -1,7 +1,7 @@
 //! Checks of unused keys: keys of tables and figures that have no effect for the chosen kind.
 
 use crate::checker::Checker;
-use crate::output::{Curve, Figure, FigureKind, Row, Scale, Table, TableKind};
+use crate::output::{Curve, FigureKind, FigureOutput, Row, Scale, TableKind, TableOutput};
 
 /// A key, whether it is set, and the kinds that use it.
 type Key<'a, K> = (&'static str, bool, &'a [(K, &'static str)]);
@@ -67,7 +67,7 @@ const FIGURES_OF_ONE_RUN: &[(FigureKind, &str)] = &[
 const MAPS: &[(FigureKind, &str)] = &[(FigureKind::Map, "map")];
 
 /// Checks for unused keys of a table.
-pub(super) fn check_table(c: &mut Checker<'_>, table: &Table, path: &str) {
+pub(super) fn check_table(c: &mut Checker<'_>, table: &TableOutput, path: &str) {
     let keys = [
         ("names", table.names.is_some(), DIFFERENCE),
         ("time_tolerance", table.time_tolerance.is_some(), OF_ONE_RUN),
@@ -94,7 +94,7 @@ pub(super) fn check_row(c: &mut Checker<'_>, kind: TableKind, row: &Row, path: &
 }
 
 /// Checks for unused keys of a figure.
-pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
+pub(super) fn check_figure(c: &mut Checker<'_>, figure: &FigureOutput, path: &str) {
     let keys = [
         ("at", figure.at.is_some(), FIGURES_OF_SAMPLES),
         ("replication", figure.replication != 0, FIGURES_OF_ONE_RUN),

@@ -1,7 +1,7 @@
 //! Checks of the wireless cells of a spec.
 
 use crate::checker::Checker;
-use crate::quantity::Amount;
+use crate::quantity::Capacity;
 use crate::spec::Spec;
 use crate::validate::names::check_node;
 use crate::vocabulary::Vocabulary;
@@ -55,7 +55,7 @@ fn check_queue(c: &mut Checker<'_>, wifi: &Wifi, path: &str) {
     let path = format!("{path}.parameters");
     if let Some(queue) = own
         .queue
-        .filter(|queue| !matches!(queue, Amount::Packets(_)))
+        .filter(|queue| !matches!(queue, Capacity::Packets(_)))
     {
         let message = format!("found \"{queue}\"; an interface's queue is counted in packets");
         c.problem(&format!("{path}.queue"), message);

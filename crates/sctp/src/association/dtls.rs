@@ -2,7 +2,7 @@
 //! ([`crate::dtls_chunk`], draft-ietf-tsvwg-sctp-dtls-chunk-04 §5).
 
 use anabranch_dtls::record::HEADER;
-use anabranch_dtls::{Action, KeyId, OpenError};
+use anabranch_dtls::{KeyId, KeyManagementAction, OpenError};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Dtls, PPID_DTLS_KEY_MANAGEMENT};
@@ -274,44 +274,44 @@ impl Association {
         keyless && self.rx.as_ref().is_some_and(|it| !it.holds_nothing())
     }
 
-    fn next_key_action(&mut self) -> Option<Action> {
+    fn next_key_action(&mut self) -> Option<KeyManagementAction> {
         self.dtls.as_mut()?.method.as_mut()?.poll()
     }
 
-    fn apply(&mut self, action: Action) {
-        if matches!(action, Action::InstallOpening(..)) && self.holds_clear_data() {
+    fn apply(&mut self, action: KeyManagementAction) {
+        if matches!(action, KeyManagementAction::InstallOpening(..)) && self.holds_clear_data() {
             // The user could not distinguish buffered unprotected data from protected data.
             return self.refuse_protocol(CLEAR_DATA);
         }
         let Some(dtls) = &mut self.dtls else { return };
         let installed = match action {
-            Action::Send(message) => {
+            KeyManagementAction::Send(message) => {
                 dtls.outbox.push_back(message.into());
                 Ok(())
             }
-            Action::InstallOpening(id, keys) => dtls.install_opening(id, &keys),
-            Action::InstallSealing(id, keys) => {
+            KeyManagementAction::InstallOpening(id, keys) => dtls.install_opening(id, &keys),
+            KeyManagementAction::InstallSealing(id, keys) => {
                 let installed = dtls.install_sealing(id, &keys);
                 if id.restart && dtls.restart_keys().is_some_and(|it| it.epoch == id.epoch) {
                     self.events.push_back(Event::RestartKeys);
                 }
                 installed
             }
-            Action::Remove(id) => {
+            KeyManagementAction::Remove(id) => {
                 dtls.remove(id);
                 Ok(())
             }
-            Action::Authenticated(identity) => {
+            KeyManagementAction::Authenticated(identity) => {
                 dtls.identity = Some(identity.clone());
                 self.events
                     .push_back(Event::PeerAuthenticated(Box::new(identity)));
                 Ok(())
             }
-            Action::Protect => {
+            KeyManagementAction::Protect => {
                 self.protection_mut().require();
                 Ok(())
             }
-            Action::Fail(why) => return self.refuse_protocol(why),
+            KeyManagementAction::Fail(why) => return self.refuse_protocol(why),
             _ => Ok(()),
         };
         if installed.is_err() {

@@ -1,6 +1,6 @@
 //! Sets of chunk types that an end accepts only if authenticated (RFC 4895 §3.2).
 
-use anabranch_settings::{Choice, Datum, Kind, Value};
+use anabranch_settings::{Choice, Datum, Kind, SettingValue};
 use anabranch_wire::chunk::kind;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -108,7 +108,7 @@ impl std::fmt::Debug for ChunkTypes {
     }
 }
 
-impl Value for ChunkTypes {
+impl SettingValue for ChunkTypes {
     const KIND: Kind = Kind::List(&Kind::Choice(&CHOICES));
 
     fn from_datum(datum: &Datum) -> Option<Self> {

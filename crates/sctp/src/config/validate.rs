@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use anabranch_congestion::{Needs, Property, registry};
+use anabranch_congestion::{Property, Requirement, registry};
 use anabranch_settings::units::show_time;
-use anabranch_settings::{SettingError, Value, look_up, without_effect};
+use anabranch_settings::{SettingError, SettingValue, look_up, without_effect};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
@@ -116,9 +116,9 @@ impl Config {
     pub fn check_effects(&self) -> Result<(), SettingError> {
         self.check_partners()?;
         let missing = match self.congestion.needs {
-            Needs::Reports => (!self.profile.rsctp).then_some("without `rsctp`"),
-            Needs::SeveralPaths => (!self.cmt).then_some("without `cmt`"),
-            Needs::Nothing => None,
+            Requirement::Reports => (!self.profile.rsctp).then_some("without `rsctp`"),
+            Requirement::SeveralPaths => (!self.cmt).then_some("without `cmt`"),
+            Requirement::Nothing => None,
         };
         if let Some(why) = missing {
             self.refuse_idle("congestion", why)?;
@@ -159,7 +159,12 @@ impl Config {
     }
 
     /// Error for a value that has the same effect as the default, if the default is `same`.
-    fn refuse_same(&self, name: &str, same: &impl Value, why: &str) -> Result<(), SettingError> {
+    fn refuse_same(
+        &self,
+        name: &str,
+        same: &impl SettingValue,
+        why: &str,
+    ) -> Result<(), SettingError> {
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         match own.get(name) == Some(same.to_datum()) {
             true => self.refuse_idle(name, why),
@@ -252,7 +257,7 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_settings::{Amount, Span};
+    use anabranch_settings::{PositiveTime, WindowSize};
     use anabranch_transport::time::SECOND;
 
     use super::*;
@@ -288,19 +293,19 @@ mod tests {
             }),
             ("window_update", |it| it.window_update = Some(0)),
             ("initial_ssthresh", |it| {
-                it.profile.initial_ssthresh = Amount::Bytes(0)
+                it.profile.initial_ssthresh = WindowSize::Bytes(0)
             }),
             ("sack_delay", |it| it.sack_delay = 501 * MILLISECOND),
             ("rto_max", |it| it.rto_max = u64::MAX),
             ("rto_max", |it| it.rto_max = 0),
             ("rto_min", |it| it.rto_min = 0),
             ("rto_min", |it| it.rto_min = 61 * SECOND),
-            ("rto_initial", |it| it.profile.rto_initial = Span(0)),
+            ("rto_initial", |it| it.profile.rto_initial = PositiveTime(0)),
             ("rto_initial", |it| {
-                it.profile.rto_initial = Span(SECOND - 1)
+                it.profile.rto_initial = PositiveTime(SECOND - 1)
             }),
             ("rto_initial", |it| {
-                it.profile.rto_initial = Span(61 * SECOND)
+                it.profile.rto_initial = PositiveTime(61 * SECOND)
             }),
             ("heartbeat_interval", |it| {
                 it.heartbeat_interval = Some(u64::MAX)
@@ -566,7 +571,7 @@ mod tests {
         let accepted = complaint(|it| {
             (it.mtu, it.encapsulation) = (128, 32);
             (it.rto_min, it.rto_max) = (MIN_RTO, MIN_RTO);
-            it.profile.rto_initial = Span(MIN_RTO);
+            it.profile.rto_initial = PositiveTime(MIN_RTO);
             (it.receive_buffer, it.send_buffer) = (1_500, 1);
             it.sack_delay = MAX_SACK_DELAY;
         });

@@ -78,7 +78,7 @@ impl KeyMethods {
     }
 
     /// Key management by a pre-shared secret.
-    pub fn preshared(settings: preshared::Settings) -> Self {
+    pub fn preshared(settings: preshared::PresharedSettings) -> Self {
         let restart = settings.restart;
         let make = move |seed| -> Box<dyn KeyManagement> {
             Box::new(preshared::Preshared::new(settings.clone(), seed))

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_dtls::record::{self, HEADER, MAX_CONTENT, TAG};
 use anabranch_dtls::{
-    ContextCounters, Contexts, InstallError, KeyId, KeyManagement, KeyMaterial, OpenError,
-    PeerIdentity, Role, Start,
+    AgreementStart, ContextCounters, Contexts, InstallError, KeyId, KeyManagement, KeyMaterial,
+    OpenError, PeerIdentity, Role,
 };
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::kind;
@@ -175,7 +175,7 @@ impl DtlsChunk {
             Phase::Keying
         };
         if let (Some(agreement), Some(method)) = (&self.agreement, &mut self.method) {
-            method.start(Start {
+            method.start(AgreementStart {
                 now,
                 role: agreement.role,
                 method: agreement.method,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_congestion::recovery::{Rack, RackDecision, TailProbe, Transmission};
+use anabranch_congestion::recovery::{Rack, RackDecision, RackTransmission, TailProbe};
 use anabranch_transport::Nanos;
 use anabranch_wire::serial::Tsn;
 
@@ -13,7 +13,7 @@ const MAX_EXAMINED: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub tsn: Tsn,
-    pub transmission: Transmission,
+    pub transmission: RackTransmission,
 }
 
 /// RACK state of a path: times and order of transmissions.

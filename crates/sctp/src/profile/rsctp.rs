@@ -17,9 +17,9 @@ macro_rules! with_rsctp {
             rsctp: bool, "ho2008 §3";
             /// Time between HEARTBEATs on the path that carries new data, whether idle or not. In
             /// the paper, an interval of 1 s had the smallest error.
-            rsctp_primary_interval: Span => INTERVAL, "ho2008 §4.2", needs rsctp;
+            rsctp_primary_interval: PositiveTime => INTERVAL, "ho2008 §4.2", needs rsctp;
             /// Time between pairs of HEARTBEATs on each other path.
-            rsctp_secondary_interval: Span => INTERVAL, "ho2008 §4.2", needs rsctp;
+            rsctp_secondary_interval: PositiveTime => INTERVAL, "ho2008 §4.2", needs rsctp;
             /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the
             /// radio.
             rsctp_beta: Fraction, "ho2008 §4.2", needs congestion = "rsctp";
@@ -71,8 +71,8 @@ macro_rules! without_rsctp {
         $profile {
             $($own)+
             rsctp: false,
-            rsctp_primary_interval: Span(SECOND),
-            rsctp_secondary_interval: Span(4 * SECOND),
+            rsctp_primary_interval: PositiveTime(SECOND),
+            rsctp_secondary_interval: PositiveTime(4 * SECOND),
             rsctp_beta: Fraction(0.2),
             rsctp_decrease_unit: DecreaseUnit::Segments,
             rsctp_ssthresh: SsthreshRule::EachReport,

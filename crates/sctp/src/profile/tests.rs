@@ -50,7 +50,7 @@ fn values_read_as_people_write_them() {
         ("3e0s", 3_000_000_000),
     ] {
         profile.set("rto_initial", text).expect("a time");
-        assert_eq!(profile.rto_initial, Span(expected));
+        assert_eq!(profile.rto_initial, PositiveTime(expected));
     }
     profile.set("initial_window", "10 segments").expect("units");
     assert_eq!(profile.initial_window, InitialCwnd::Units(10));

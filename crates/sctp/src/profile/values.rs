@@ -1,6 +1,6 @@
 //! Types of switches that have more values than on and off.
 
-use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
+use anabranch_settings::{Choice, Datum, Kind, SettingValue, spelled};
 
 /// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ impl InitialCwnd {
     }
 }
 
-impl Value for InitialCwnd {
+impl SettingValue for InitialCwnd {
     const KIND: Kind = Kind::Either(
         &[
             Choice {

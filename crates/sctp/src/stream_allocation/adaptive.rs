@@ -4,7 +4,7 @@
 use anabranch_transport::Nanos;
 
 use super::loss_classifier::QuietTimer;
-use super::{Loss, LossClassifier, LossEvents, StreamAllocation};
+use super::{LossClassifier, LossEvent, LossEvents, StreamAllocation};
 
 /// Uses several streams while losses are classified as wireless, and one stream while they are
 /// classified as congestion or do not occur.
@@ -42,7 +42,7 @@ impl StreamAllocation for Adaptive {
         self.judgement.loss_events
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
+    fn on_loss(&mut self, loss: &LossEvent) {
         self.enabled = !self.judgement.is_congestion(loss, self.enabled);
         self.watch
             .watch(loss.now, self.enabled, self.judgement.quiet);

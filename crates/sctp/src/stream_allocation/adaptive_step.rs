@@ -3,7 +3,7 @@
 use anabranch_transport::Nanos;
 
 use super::loss_classifier::QuietTimer;
-use super::{Loss, LossClassifier, LossEvents, StreamAllocation};
+use super::{LossClassifier, LossEvent, LossEvents, StreamAllocation};
 
 /// Adds a stream after each wireless loss, removes one after each congestion loss, and returns to
 /// one stream after a period without retransmissions.
@@ -38,7 +38,7 @@ impl StreamAllocation for AdaptiveStep {
         self.judgement.loss_events
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
+    fn on_loss(&mut self, loss: &LossEvent) {
         self.streams = if self.judgement.is_congestion(loss, self.streams > 1) {
             (self.streams - 1).max(1)
         } else {

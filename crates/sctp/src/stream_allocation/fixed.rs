@@ -4,11 +4,11 @@ use super::StreamAllocation;
 
 /// Uses a given number of streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
+pub struct FixedStreams {
     streams: u16,
 }
 
-impl Fixed {
+impl FixedStreams {
     /// Uses `streams` streams, at least 1.
     pub fn new(streams: u16) -> Self {
         Self {
@@ -17,7 +17,7 @@ impl Fixed {
     }
 }
 
-impl StreamAllocation for Fixed {
+impl StreamAllocation for FixedStreams {
     fn wanted(&self) -> u16 {
         self.streams
     }

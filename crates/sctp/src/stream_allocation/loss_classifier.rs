@@ -6,7 +6,7 @@
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, time};
 
-use super::Loss;
+use super::LossEvent;
 
 /// Round-trip time by which the rate estimate is multiplied to obtain a window. The paper compares
 /// cwnd with `RE x weight` without a time; its reference (Wang et al., ISCC 2002) compares cwnd
@@ -70,7 +70,7 @@ impl Default for LossClassifier {
 impl LossClassifier {
     /// Whether the loss is classified as congestion, not wireless; `multiple`: several streams are
     /// in use. Without a rate estimate every loss is congestion.
-    pub(super) fn is_congestion(&self, loss: &Loss, multiple: bool) -> bool {
+    pub(super) fn is_congestion(&self, loss: &LossEvent, multiple: bool) -> bool {
         let weight = if multiple {
             self.weight_multiple
         } else {

@@ -1,6 +1,8 @@
 //! Settings of stream allocations.
 
-use anabranch_settings::{Choice, Datum, Fallback, Kind, OFF, Setting, Value, Variant, spelled};
+use anabranch_settings::{
+    Choice, Datum, Fallback, Kind, OFF, Setting, SettingValue, Variant, spelled,
+};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
 
@@ -11,7 +13,7 @@ spelled!(LossEvents: LossEvents::PerSack = "per-sack", LossEvents::PerChunk = "p
 /// Maximum duration in nanoseconds, as for other settings.
 const MAX_TIME: Nanos = 86_400 * SECOND;
 
-impl Value for RoundTrip {
+impl SettingValue for RoundTrip {
     const KIND: Kind = Kind::Either(
         &[
             Choice {
@@ -161,7 +163,7 @@ pub const VARIANTS: &[Variant] = &[
     },
 ];
 
-impl Value for AllocationKind {
+impl SettingValue for AllocationKind {
     const KIND: Kind = Kind::Variant(|| VARIANTS.to_vec());
 
     #[inline]

@@ -3,14 +3,14 @@
 //! stream, and above 16,000 bytes with several; twice that with the smoothed round-trip time of 200
 //! ms.
 
-use anabranch_settings::{Datum, Value};
+use anabranch_settings::{Datum, SettingValue};
 use anabranch_transport::ProbeSet;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use super::*;
 
-fn loss(now: Nanos, cwnd: u64) -> Loss {
-    Loss {
+fn loss(now: Nanos, cwnd: u64) -> LossEvent {
+    LossEvent {
         now,
         cause: LossCause::FastRetransmit,
         cwnd,
@@ -51,11 +51,11 @@ fn the_round_trip_is_a_choice_and_no_estimate_speaks_for_congestion() {
     assert!(!judgement.is_congestion(&loss(0, 28_000), false));
     assert!(judgement.is_congestion(&loss(0, 28_001), false));
     for unknown in [
-        Loss {
+        LossEvent {
             rate: None,
             ..loss(0, 1)
         },
-        Loss {
+        LossEvent {
             srtt: None,
             ..loss(0, 1)
         },
@@ -70,7 +70,7 @@ fn with_a_second_for_the_round_trip_bytes_are_compared_with_bytes_per_second() {
         round_trip: RoundTrip::Given(SECOND),
         ..LossClassifier::default()
     };
-    let unmeasured = |cwnd| Loss {
+    let unmeasured = |cwnd| LossEvent {
         rtt_min: None,
         srtt: None,
         ..loss(0, cwnd)

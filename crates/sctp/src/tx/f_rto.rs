@@ -10,7 +10,7 @@
 //! F-RTO is not used if retransmissions go to another address, because their SACK may overtake the
 //! SACKs of the original data (RFC 4138). It is not used with several paths in use, either.
 
-use anabranch_congestion::recovery::Transmission;
+use anabranch_congestion::recovery::RackTransmission;
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 
@@ -278,7 +278,7 @@ impl Sender {
             let number = self.number_of(tsn);
             restored.push(Sending {
                 tsn,
-                transmission: Transmission { sent_at, number },
+                transmission: RackTransmission { sent_at, number },
             });
         }
         // RACK had removed these transmissions when the chunks were marked.

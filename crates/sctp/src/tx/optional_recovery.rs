@@ -6,7 +6,7 @@
 //!
 //! A sender without any of them has no [`OptionalRecovery`], and pays one pointer check per event.
 
-use anabranch_congestion::recovery::{Prr, Transmission};
+use anabranch_congestion::recovery::{Prr, RackTransmission};
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 
@@ -97,7 +97,7 @@ impl Sender {
     /// Records that chunk `tsn` is sent on path `id`. `flight`: bytes in flight including this
     /// chunk.
     fn note_sending(&mut self, now: Nanos, tsn: Tsn, id: PathId, flight: u64, paths: &mut Paths) {
-        let transmission = Transmission {
+        let transmission = RackTransmission {
             sent_at: now,
             number: self.number_of(tsn),
         };
@@ -175,7 +175,7 @@ impl Sender {
         paths: &mut Paths,
     ) {
         let number = self.number_of(tsn);
-        let transmission = Transmission { sent_at, number };
+        let transmission = RackTransmission { sent_at, number };
         let recovery = self.watch.as_mut().and_then(|it| it.f_rto.as_mut());
         if let Some(recovery) = recovery {
             recovery.on_acknowledged(tsn, sent_at);
@@ -196,7 +196,7 @@ impl Sender {
         let Some(chunk) = self.outstanding.get(tsn) else {
             return;
         };
-        let transmission = Transmission {
+        let transmission = RackTransmission {
             sent_at: chunk.sent_at,
             number,
         };

@@ -161,7 +161,7 @@ fn ns2_era() -> Profile {
     let mut profile = Profile::ns2();
     profile.missing_reports = 4;
     profile.initial_window = crate::profile::InitialCwnd::Units(2);
-    profile.initial_ssthresh = crate::profile::Amount::Bytes(65_536);
+    profile.initial_ssthresh = crate::profile::WindowSize::Bytes(65_536);
     profile
 }
 

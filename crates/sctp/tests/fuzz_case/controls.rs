@@ -1,7 +1,7 @@
 //! Fuzz cases with other congestion controls, and with pacing.
 
-use anabranch_congestion::Needs;
 use anabranch_congestion::Protocol;
+use anabranch_congestion::Requirement;
 use anabranch_congestion::registry;
 use anabranch_sctp::Config;
 
@@ -12,7 +12,7 @@ pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
         return;
     }
     let mut controls = registry::all(Protocol::Sctp);
-    controls.retain(|it| it.needs == Needs::Nothing);
+    controls.retain(|it| it.needs == Requirement::Nothing);
     config.congestion = controls[usize::from(how & 0x0F) % controls.len()];
     // At the slowest pace, the distance of two packets exceeds the RTO.
     config.pacing = match how & 0x90 {

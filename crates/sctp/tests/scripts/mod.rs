@@ -10,7 +10,7 @@ mod termination;
 
 use crate::common::*;
 
-use anabranch_sctp::profile::Span;
+use anabranch_sctp::profile::PositiveTime;
 use anabranch_sctp::{Association, AssociationId, AssociationState, Config, DiscardReason};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path};
@@ -31,7 +31,7 @@ const TESTERS_TSN: u32 = 100;
 /// Configuration with timeouts from 100 ms that double up to 800 ms, and without HEARTBEATs.
 fn quick() -> Config {
     Config::default().with(|it| {
-        it.profile.rto_initial = Span(100 * MILLISECOND);
+        it.profile.rto_initial = PositiveTime(100 * MILLISECOND);
         it.rto_min = 100 * MILLISECOND;
         it.rto_max = 800 * MILLISECOND;
         it.heartbeat_interval = None;

@@ -61,7 +61,7 @@ fn a_shutdown_is_sent_again() {
 #[test]
 fn t5_ends_a_shutdown_that_is_never_answered() {
     let slow = |it: &mut Config| {
-        it.profile.rto_initial = Span(500 * MILLISECOND);
+        it.profile.rto_initial = PositiveTime(500 * MILLISECOND);
         (it.rto_min, it.rto_max) = (500 * MILLISECOND, SECOND);
     };
     for most in [10, 100] {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Arithmetic is exact, because it uses fractions. Only the final result is rounded
-//! ([`Value::show`]).
+//! ([`DimensionedValue::show`]).
 
 mod parser;
 mod ratio;
@@ -18,11 +18,11 @@ mod value;
 use std::ops::Range;
 
 pub use ratio::Ratio;
-pub use value::{Shown, Value};
+pub use value::{DimensionedValue, Shown};
 
 /// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ExpressionError {
     /// Byte range of the error in the text.
     pub at: Range<usize>,
     /// Error message; empty if the cause was already reported.
@@ -33,7 +33,7 @@ pub struct Fault {
     pub allowed: Vec<String>,
 }
 
-impl Fault {
+impl ExpressionError {
     /// Creates an error with a complete message.
     pub fn new(at: Range<usize>, message: impl Into<String>) -> Self {
         Self {
@@ -58,13 +58,14 @@ impl Fault {
 
 /// Function that returns the value of a parameter; the range is the position of its name in the
 /// text.
-pub type Lookup<'a> = dyn FnMut(&str, Range<usize>) -> Result<Value, Fault> + 'a;
+pub type Lookup<'a> =
+    dyn FnMut(&str, Range<usize>) -> Result<DimensionedValue, ExpressionError> + 'a;
 
 /// Evaluates an expression.
 ///
 /// # Errors
 /// The first error in the expression.
-pub fn evaluate(text: &str, lookup: &mut Lookup<'_>) -> Result<Value, Fault> {
+pub fn evaluate(text: &str, lookup: &mut Lookup<'_>) -> Result<DimensionedValue, ExpressionError> {
     parser::Parser::new(text, lookup).whole()
 }
 
@@ -72,10 +73,10 @@ pub fn evaluate(text: &str, lookup: &mut Lookup<'_>) -> Result<Value, Fault> {
 ///
 /// # Errors
 /// The first error in the expression.
-pub fn constant(text: &str) -> Result<Value, Fault> {
+pub fn constant(text: &str) -> Result<DimensionedValue, ExpressionError> {
     evaluate(text, &mut |name, at| {
         let message = format!("found ${name}; no parameter can stand here");
-        Err(Fault::new(at, message))
+        Err(ExpressionError::new(at, message))
     })
 }
 

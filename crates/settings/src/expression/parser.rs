@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::ratio::Ratio;
-use super::value::{self, Dimension, Value, unit_names};
-use super::{Fault, Lookup};
+use super::value::{self, Dimension, DimensionedValue, unit_names};
+use super::{ExpressionError, Lookup};
 
 /// Maximum nesting depth of parentheses and signs.
 const MAX_DEPTH: usize = 64;
@@ -32,7 +32,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
     }
 
     /// Evaluates the whole text.
-    pub fn whole(mut self) -> Result<Value, Fault> {
+    pub fn whole(mut self) -> Result<DimensionedValue, ExpressionError> {
         let value = self.sum()?;
         match self.peek() {
             None => Ok(value),
@@ -64,7 +64,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         &rest[..end]
     }
 
-    fn unexpected(&self, wanted: &str) -> Fault {
+    fn unexpected(&self, wanted: &str) -> ExpressionError {
         let rest = &self.text[self.at..];
         let found = match rest.chars().next() {
             Some(found) if found.is_alphanumeric() => {
@@ -74,15 +74,15 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
             Some(found) => found.to_string(),
             None => {
                 let message = format!("found the end of {:?}; expected {wanted}", self.text);
-                return Fault::new(self.at..self.at, message);
+                return ExpressionError::new(self.at..self.at, message);
             }
         };
         let at = self.at..self.at + found.len();
         let message = format!("found `{found}` in {:?}; expected {wanted}", self.text);
-        Fault::new(at, message)
+        ExpressionError::new(at, message)
     }
 
-    fn sum(&mut self) -> Result<Value, Fault> {
+    fn sum(&mut self) -> Result<DimensionedValue, ExpressionError> {
         let begin = self.at;
         let mut left = self.product()?;
         loop {
@@ -102,7 +102,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
     }
 
-    fn product(&mut self) -> Result<Value, Fault> {
+    fn product(&mut self) -> Result<DimensionedValue, ExpressionError> {
         self.peek();
         let begin = self.at;
         let mut left = self.factor()?;
@@ -119,7 +119,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
             if divides {
                 if right.number.is_zero() {
                     let message = format!("found a division by 0 in {:?}", self.text);
-                    return Err(Fault::new(from..self.at, message));
+                    return Err(ExpressionError::new(from..self.at, message));
                 }
                 right.dimension = right.dimension.map(|power| -power);
             }
@@ -133,14 +133,14 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
     }
 
-    fn factor(&mut self) -> Result<Value, Fault> {
+    fn factor(&mut self) -> Result<DimensionedValue, ExpressionError> {
         self.peek();
         let begin = self.at;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             let message =
                 format!("found more than {MAX_DEPTH} parentheses or signs within one another");
-            return Err(Fault::new(begin..self.at + 1, message));
+            return Err(ExpressionError::new(begin..self.at + 1, message));
         }
         let value = match self.peek() {
             Some('-') => {
@@ -163,7 +163,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         value
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<(), ExpressionError> {
         match self.take(')') {
             true => Ok(()),
             false => {
@@ -173,7 +173,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
     }
 
-    fn parameter(&mut self) -> Result<Value, Fault> {
+    fn parameter(&mut self) -> Result<DimensionedValue, ExpressionError> {
         let begin = self.at;
         self.at += 1;
         let name = self.word(|c| c.is_alphanumeric() || c == '_');
@@ -183,7 +183,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         (self.lookup)(name, begin..self.at)
     }
 
-    fn number(&mut self) -> Result<Value, Fault> {
+    fn number(&mut self) -> Result<DimensionedValue, ExpressionError> {
         let begin = self.at;
         let rest = &self.text[begin..];
         let bytes = rest.as_bytes();
@@ -205,19 +205,19 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         let text = &rest[..end];
         let Some(number) = Ratio::decimal(text) else {
             let message = format!("found {text}, which is no number or one too large");
-            return Err(Fault::new(begin..self.at, message));
+            return Err(ExpressionError::new(begin..self.at, message));
         };
         match self.unit()? {
-            None => Ok(Value::number(number)),
+            None => Ok(DimensionedValue::number(number)),
             Some(unit) => {
-                let value = Value::with_unit(number, unit);
+                let value = DimensionedValue::with_unit(number, unit);
                 value.ok_or_else(|| self.too_large(begin))
             }
         }
     }
 
     /// The unit after a number, if there is one: `Mbit/s`, `ms`.
-    fn unit(&mut self) -> Result<Option<&'t str>, Fault> {
+    fn unit(&mut self) -> Result<Option<&'t str>, ExpressionError> {
         if !self.peek().is_some_and(char::is_alphabetic) {
             return Ok(None);
         }
@@ -236,10 +236,10 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
             return Ok(Some(found));
         }
         let message = format!("found the unit `{found}` in {:?}", self.text);
-        Err(Fault::new(begin..self.at, message).among(found, unit_names()))
+        Err(ExpressionError::new(begin..self.at, message).among(found, unit_names()))
     }
 
-    fn function(&mut self) -> Result<Value, Fault> {
+    fn function(&mut self) -> Result<DimensionedValue, ExpressionError> {
         let begin = self.at;
         let name = self.word(|c| c.is_alphanumeric() || c == '_');
         let at = begin..self.at;
@@ -248,7 +248,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
                 "found `{name}` in {:?}; a parameter is written `$name`, and a function is one of those allowed",
                 self.text
             );
-            return Err(Fault::new(at, message).among(name, FUNCTIONS));
+            return Err(ExpressionError::new(at, message).among(name, FUNCTIONS));
         }
         if !self.take('(') {
             return Err(self.unexpected(&format!("`(` after {name}")));
@@ -261,7 +261,12 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         self.call(name, &values, at)
     }
 
-    fn call(&self, name: &str, values: &[Value], at: Range<usize>) -> Result<Value, Fault> {
+    fn call(
+        &self,
+        name: &str,
+        values: &[DimensionedValue],
+        at: Range<usize>,
+    ) -> Result<DimensionedValue, ExpressionError> {
         let to_whole: fn(Ratio) -> i128 = match name {
             "round" => Ratio::round,
             "floor" => Ratio::floor,
@@ -275,7 +280,11 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
     }
 
     /// Square root, with the precision of a 64-bit float.
-    fn root(&self, value: &Value, at: Range<usize>) -> Result<Value, Fault> {
+    fn root(
+        &self,
+        value: &DimensionedValue,
+        at: Range<usize>,
+    ) -> Result<DimensionedValue, ExpressionError> {
         let even = value.dimension.iter().all(|power| power % 2 == 0);
         if value.number.is_negative() || !even {
             let message = match even {
@@ -285,14 +294,19 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
                     value.kind()
                 ),
             };
-            return Err(Fault::new(at, message));
+            return Err(ExpressionError::new(at, message));
         }
         let root = Ratio::decimal(&value.number.real().sqrt().to_string());
         self.checked(root, value.dimension.map(|power| power / 2), at.start)
     }
 
     /// Minimum or maximum of values of the same kind.
-    fn extreme(&self, name: &str, values: &[Value], at: Range<usize>) -> Result<Value, Fault> {
+    fn extreme(
+        &self,
+        name: &str,
+        values: &[DimensionedValue],
+        at: Range<usize>,
+    ) -> Result<DimensionedValue, ExpressionError> {
         let mut values = values.iter();
         let mut chosen = *values.next().ok_or_else(|| self.too_large(at.start))?;
         let wanted = match name {
@@ -314,38 +328,47 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         number: Option<Ratio>,
         dimension: Dimension,
         begin: usize,
-    ) -> Result<Value, Fault> {
+    ) -> Result<DimensionedValue, ExpressionError> {
         let number = number.ok_or_else(|| self.too_large(begin))?;
-        Ok(Value { number, dimension })
+        Ok(DimensionedValue { number, dimension })
     }
 
-    fn too_large(&self, begin: usize) -> Fault {
+    fn too_large(&self, begin: usize) -> ExpressionError {
         let message = format!(
             "found a number in {:?} that is too large to compute with",
             self.text
         );
-        Fault::new(begin..self.at, message)
+        ExpressionError::new(begin..self.at, message)
     }
 }
 
 /// Single argument of a function.
-fn one<'v>(name: &str, values: &'v [Value], at: &Range<usize>) -> Result<&'v Value, Fault> {
+fn one<'v>(
+    name: &str,
+    values: &'v [DimensionedValue],
+    at: &Range<usize>,
+) -> Result<&'v DimensionedValue, ExpressionError> {
     match values {
         [value] => Ok(value),
         _ => {
             let message = format!("found {} values; {name} takes one", values.len());
-            Err(Fault::new(at.clone(), message))
+            Err(ExpressionError::new(at.clone(), message))
         }
     }
 }
 
-fn same_kind(of: &str, left: &Value, right: &Value, at: &Range<usize>) -> Result<(), Fault> {
+fn same_kind(
+    of: &str,
+    left: &DimensionedValue,
+    right: &DimensionedValue,
+    at: &Range<usize>,
+) -> Result<(), ExpressionError> {
     if left.dimension == right.dimension {
         return Ok(());
     }
     let [left, right] = [left, right].map(|value| value::name(value.dimension));
     let message = format!("found {left} and {right}; {of} takes two values of one kind");
-    Err(Fault::new(at.clone(), message))
+    Err(ExpressionError::new(at.clone(), message))
 }
 
 fn product_of(left: Dimension, right: Dimension) -> Option<Dimension> {

@@ -7,8 +7,8 @@ fn shown(text: &str) -> Result<Shown, String> {
         "rate" => constant("2 Mbit/s"),
         "rtt" => constant("500 ms"),
         "segment" => constant("1500 B"),
-        "n" => Ok(Value::number(Ratio::whole(3))),
-        _ => Err(Fault::new(at, format!("no parameter {name}"))),
+        "n" => Ok(DimensionedValue::number(Ratio::whole(3))),
+        _ => Err(ExpressionError::new(at, format!("no parameter {name}"))),
     };
     let value = evaluate(text, &mut lookup).map_err(|fault| {
         let place = " ".repeat(fault.at.start) + &"^".repeat(fault.at.len().max(1));

@@ -52,7 +52,7 @@ const fn family(
 
 /// A number with a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct DimensionedValue {
     /// Number in bits, seconds, packets, segments, metres or watts.
     pub(super) number: Ratio,
     pub(super) dimension: Dimension,
@@ -99,7 +99,7 @@ pub(super) fn name(dimension: Dimension) -> String {
     }
 }
 
-impl Value {
+impl DimensionedValue {
     /// Creates a number without a unit.
     pub const fn number(number: Ratio) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use crate::datum::Datum;
 use crate::effect::Effect;
-use crate::registry::{KindEntry, Parameters, Refusal, Registry};
+use crate::registry::{KindEntry, KindError, KindParameters, Registry};
 use crate::setting::{Kind, Setting};
 use crate::{idle_if, kind};
 
@@ -22,7 +22,7 @@ kind! {
     /// A whole number and a real one.
     static PAIR: KindEntry<(u64, f64), u64> = "pair", |it, least| match it.whole > least {
         true => Ok((it.whole, it.real)),
-        false => Err(Refusal::together(format!("{} is not above {least}", it.whole))),
+        false => Err(KindError::together(format!("{} is not above {least}", it.whole))),
     };
 }
 
@@ -151,7 +151,7 @@ kind! {
 struct Sum(u16);
 
 impl crate::FromParameters for Sum {
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         Ok(Self(parameters.get::<Vec<u16>>("shared")?.iter().sum()))
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anabranch_transport::Nanos;
 
-use super::frame::{Frame, Way};
+use super::frame::{CapturedPacket, Way};
 use super::ip;
 use super::pcapng::{self, Block};
 
@@ -56,7 +56,7 @@ impl<W: Write> PacketFile<W> {
 
     /// Writes a packet. After an error no further packet is written, and [`PacketFile::finish`]
     /// returns the error.
-    pub fn write(&mut self, frame: &Frame<'_>) {
+    pub fn write(&mut self, frame: &CapturedPacket<'_>) {
         if self.error.is_some() {
             return;
         }

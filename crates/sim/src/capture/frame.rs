@@ -15,7 +15,7 @@ pub enum Way {
 
 /// A packet to be written to a capture file.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub struct CapturedPacket<'a> {
     /// Time at which the packet passed the interface: nanoseconds since 1970, or since the start of
     /// the simulation.
     pub at: Nanos,

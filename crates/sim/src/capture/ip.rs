@@ -3,11 +3,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::frame::Frame;
+use super::frame::CapturedPacket;
 use crate::ip::{IPV4_HEADER, sum};
 
 /// Appends the header of `packet`.
-pub(super) fn write_header(packet: &Frame<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_header(packet: &CapturedPacket<'_>, out: &mut Vec<u8>) {
     match (packet.source, packet.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             write_v4(packet, source, destination, out);
@@ -26,7 +26,12 @@ fn v6(address: IpAddr) -> Ipv6Addr {
 }
 
 /// Writes an IPv4 header (RFC 791 §3.1) without options, with "don't fragment" set.
-fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &mut Vec<u8>) {
+fn write_v4(
+    packet: &CapturedPacket<'_>,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    out: &mut Vec<u8>,
+) {
     let total = u16::try_from(IPV4_HEADER + packet.payload.len()).unwrap_or(u16::MAX);
     let mut header = [0u8; IPV4_HEADER];
     header[0] = 0x45;
@@ -44,7 +49,12 @@ fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &m
 }
 
 /// Writes an IPv6 header (RFC 8200 §3).
-fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
+fn write_v6(
+    packet: &CapturedPacket<'_>,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    out: &mut Vec<u8>,
+) {
     let length = u16::try_from(packet.payload.len()).unwrap_or(u16::MAX);
     // The traffic class is between the version and the flow label.
     out.extend_from_slice(&[0x60, packet.ecn.bits() << 4, 0, 0]);
@@ -64,7 +74,7 @@ mod tests {
     #[test]
     fn the_header_checksum_of_a_known_header() {
         // An example header whose checksum was computed by hand.
-        let packet = Frame {
+        let packet = CapturedPacket {
             at: 0,
             interface: 0,
             way: Way::Out,
@@ -87,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_ecn_field_stands_in_tos_and_in_the_traffic_class() {
-        let mut packet = Frame {
+        let mut packet = CapturedPacket {
             at: 0,
             interface: 0,
             way: Way::Out,

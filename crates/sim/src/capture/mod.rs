@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use anabranch_transport::Nanos;
 
 pub use file::PacketFile;
-pub use frame::{Frame, Way};
+pub use frame::{CapturedPacket, Way};
 
 use crate::packet::Packet;
 
@@ -101,7 +101,7 @@ impl Capture {
             let datagram = packet.written(packet.hops_left);
             return self.file.write_datagram(at, tap, way, &datagram);
         }
-        self.file.write(&Frame {
+        self.file.write(&CapturedPacket {
             at,
             interface: tap,
             way,

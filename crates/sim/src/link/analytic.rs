@@ -21,7 +21,7 @@ use super::{DirectionConfig, LinkStats, Offered};
 use crate::crossing::CrossingLane;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
-use crate::queue::{Limit, Occupancy};
+use crate::queue::{Occupancy, QueueLimit};
 use crate::rng::Seed;
 use crate::scheduler::EventKey;
 
@@ -49,7 +49,7 @@ pub(crate) struct Analytic {
     /// The interface at the far end.
     to: u32,
     ingress: Ingress,
-    limit: Limit,
+    limit: QueueLimit,
     transmitter: Steady,
     /// Admitted packets: first those that have left the queue, then those that are still queued.
     passages: VecDeque<Passage>,
@@ -68,7 +68,7 @@ impl Analytic {
     /// The direction named `name` (`link <link> <direction>`) towards the interface `to`.
     pub fn new(
         mut config: DirectionConfig,
-        (rate, limit): (Option<u64>, Limit),
+        (rate, limit): (Option<u64>, QueueLimit),
         link: &str,
         name: &str,
         to: u32,
@@ -99,7 +99,7 @@ impl Analytic {
         self.in_order.filter(|_| plain)
     }
 
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> QueueLimit {
         self.limit
     }
 

@@ -11,7 +11,7 @@ use super::impairment::Impairer;
 use super::ingress::{Losing, lost};
 use crate::crossing::CrossingLane;
 use crate::packet::{DropReason, Packet, Parcel};
-use crate::propagation::{Fixed, Propagation};
+use crate::propagation::{ConstantDelay, Propagation};
 use crate::rng::{Rng, Seed};
 use crate::scheduler::EventKey;
 
@@ -62,7 +62,7 @@ pub(super) struct Channel {
 impl Channel {
     /// Moves the parts of the channel out of `config`.
     pub fn new(config: &mut DirectionConfig, losses: Vec<Losing>, name: &str, seed: Seed) -> Self {
-        let propagation = std::mem::replace(&mut config.propagation, Box::new(Fixed(0)));
+        let propagation = std::mem::replace(&mut config.propagation, Box::new(ConstantDelay(0)));
         let fixed = propagation.as_fixed();
         let allow_reordering = config.allow_reordering;
         let varying = || {

@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use super::{Impairments, Outage};
 use crate::ids::NodeId;
 use crate::loss::{Loss, LossPosition};
-use crate::propagation::{Fixed, Propagation};
+use crate::propagation::{ConstantDelay, Propagation};
 use crate::queue::{DropTail, QueueDiscipline};
 use crate::step_function::StepFunction;
 
@@ -95,7 +95,7 @@ impl DirectionConfig {
     pub fn instant(delay: Nanos) -> Self {
         Self {
             rate: None,
-            propagation: Box::new(Fixed(delay)),
+            propagation: Box::new(ConstantDelay(delay)),
             allow_reordering: false,
             queue: Box::new(DropTail::unlimited()),
             losses: Vec::new(),

@@ -13,10 +13,10 @@ use anabranch_transport::Nanos;
 use super::analytic::Analytic;
 use super::counters::Departure;
 use super::transmitter::Steady;
-use super::{Count, LinkStats};
+use super::{LinkStats, TrafficCount};
 use crate::ids::NodeId;
 use crate::packet::{DropReason, Parcel};
-use crate::queue::{Limit, Occupancy};
+use crate::queue::{Occupancy, QueueLimit};
 use crate::scheduler::{EventKey, steady_bits, steady_mark};
 
 /// Maximum delay of a delay line, nanoseconds. Directions with a longer delay use the general type,
@@ -79,7 +79,7 @@ pub(crate) struct DelayLine {
     /// is not recorded.
     longest_queue: u64,
     /// Packets that were not admitted.
-    refused: Count,
+    refused: TrafficCount,
     /// The unused direction of the general type to which this one can be converted. Its counters
     /// already count the drops.
     whole: Analytic,
@@ -91,9 +91,9 @@ impl DelayLine {
     /// the event sources.
     pub fn new(whole: Analytic, delay: Nanos, to: NodeId, source: usize) -> Self {
         let room = match whole.limit() {
-            Limit::Packets(packets) => (packets as u64, u64::MAX),
-            Limit::Bytes(bytes) => (u64::MAX, bytes),
-            Limit::Unlimited => (u64::MAX, u64::MAX),
+            QueueLimit::Packets(packets) => (packets as u64, u64::MAX),
+            QueueLimit::Bytes(bytes) => (u64::MAX, bytes),
+            QueueLimit::Unlimited => (u64::MAX, u64::MAX),
         };
         Self {
             delay,
@@ -111,7 +111,7 @@ impl DelayLine {
             busy: 0,
             waited: 0,
             longest_queue: 0,
-            refused: Count::default(),
+            refused: TrafficCount::default(),
             whole,
         }
     }
@@ -297,7 +297,7 @@ impl DelayLine {
     /// The statistics, with every admitted packet counted as departed.
     fn counted(&self) -> LinkStats {
         let mut stats = self.whole.counters.stats;
-        let admitted = Count {
+        let admitted = TrafficCount {
             packets: self.end,
             bytes: self.bytes,
         };

@@ -19,7 +19,9 @@ use super::{DirectionConfig, LinkStats, Offered};
 use crate::crossing::CrossingLane;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
-use crate::queue::{DropTail, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
+use crate::queue::{
+    DropTail, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, TransmitterView,
+};
 use crate::rng::{Rng, Seed};
 use crate::scheduler::EventKey;
 
@@ -124,7 +126,7 @@ impl EventDriven {
     fn enqueue(&mut self, now: Nanos, queued: QueuedPacket) {
         let size = queued.size();
         let in_service = self.in_service();
-        let mut transmitter = Transmitter {
+        let mut transmitter = TransmitterView {
             in_service,
             rng: &mut self.rng,
             dropped: &mut self.dropped,
@@ -173,7 +175,7 @@ impl EventDriven {
             }
             return;
         };
-        let mut transmitter = Transmitter {
+        let mut transmitter = TransmitterView {
             in_service: Occupancy::default(),
             rng: &mut self.rng,
             dropped: &mut self.dropped,

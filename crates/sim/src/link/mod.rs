@@ -36,7 +36,7 @@ use anabranch_transport::Nanos;
 pub use config::{DirectionConfig, LinkConfig, PlacedLoss};
 pub use impairment::{Impairments, Reordering};
 pub use outage::Outage;
-pub use stats::{Count, LinkStats};
+pub use stats::{LinkStats, TrafficCount};
 
 use analytic::Analytic;
 use delay_line::{DelayLine, MAX_DELAY};

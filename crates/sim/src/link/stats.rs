@@ -7,14 +7,14 @@ use crate::queue::Assignments;
 
 /// Number of packets, and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct TrafficCount {
     /// Number of packets.
     pub packets: u64,
     /// Bytes, including IP headers.
     pub bytes: u64,
 }
 
-impl Count {
+impl TrafficCount {
     /// Counts one packet of `size` bytes.
     #[inline]
     pub fn add(&mut self, size: usize) {
@@ -36,11 +36,11 @@ impl Count {
 #[non_exhaustive]
 pub struct LinkStats {
     /// Packets offered to the link, including those that were dropped.
-    pub offered: Count,
+    pub offered: TrafficCount,
     /// Packets sent completely, including those lost in the channel.
-    pub transmitted: Count,
+    pub transmitted: TrafficCount,
     /// Packets that arrived at the far end.
-    pub delivered: Count,
+    pub delivered: TrafficCount,
     /// Dropped packets, by reason. A drop is counted when it is decided. A loss in the channel or
     /// an outage may be decided up to a queueing delay before it occurs.
     pub dropped: DropCounts,

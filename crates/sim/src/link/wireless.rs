@@ -8,7 +8,7 @@ use anabranch_transport::Nanos;
 use super::LinkStats;
 use crate::packet::{DropReason, Parcel};
 use crate::probe::LaneProbes;
-use crate::wifi::{self, Medium, Outcome, StationId};
+use crate::wifi::{self, Medium, StationId, TransmissionOutcome};
 
 /// A packet on a medium.
 #[derive(Debug)]
@@ -315,12 +315,12 @@ impl Cell {
     pub fn poll_landing(&mut self) -> Option<PacketOutcome> {
         let outcome = self.medium.poll_outcome()?;
         let bytes = match &outcome {
-            Outcome::Delivered(delivery) => delivery.bytes,
-            Outcome::Dropped(dropped) => dropped.bytes,
+            TransmissionOutcome::Delivered(delivery) => delivery.bytes,
+            TransmissionOutcome::Dropped(dropped) => dropped.bytes,
         };
         let air_time = self.medium.timing().data(self.medium.parameters(), bytes);
         Some(match outcome {
-            Outcome::Delivered(wifi::Delivery { at, payload, .. }) => {
+            TransmissionOutcome::Delivered(wifi::DeliveredPacket { at, payload, .. }) => {
                 let PacketOnMedium { lane, admitted, .. } = payload;
                 self.leaving
                     .push_back((at + self.link_layer_delay, payload));
@@ -332,7 +332,7 @@ impl Cell {
                     air_time,
                 }
             }
-            Outcome::Dropped(dropped) => PacketOutcome::GivenUp {
+            TransmissionOutcome::Dropped(dropped) => PacketOutcome::GivenUp {
                 at: dropped.at,
                 admitted: dropped.payload.admitted,
                 air_time,
@@ -351,11 +351,11 @@ fn due(queue: &mut VecDeque<(Nanos, PacketOnMedium)>, now: Nanos) -> Option<Pack
 }
 
 /// Drop reason of the world that corresponds to a drop reason of the medium.
-fn reason(reason: wifi::DropReason) -> DropReason {
+fn reason(reason: wifi::WifiDropReason) -> DropReason {
     match reason {
-        wifi::DropReason::QueueFull => DropReason::QueueFull,
-        wifi::DropReason::TooLong => DropReason::TooBig,
-        wifi::DropReason::ShortRetryLimit => DropReason::ShortRetryLimit,
-        wifi::DropReason::LongRetryLimit => DropReason::LongRetryLimit,
+        wifi::WifiDropReason::QueueFull => DropReason::QueueFull,
+        wifi::WifiDropReason::TooLong => DropReason::TooBig,
+        wifi::WifiDropReason::ShortRetryLimit => DropReason::ShortRetryLimit,
+        wifi::WifiDropReason::LongRetryLimit => DropReason::LongRetryLimit,
     }
 }

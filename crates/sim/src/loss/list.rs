@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_settings::{Kind, KindEntry, Value, kind, table};
+use anabranch_settings::{Kind, KindEntry, SettingValue, kind, table};
 use anabranch_transport::Nanos;
 
 use super::{Loss, Traffic};

@@ -4,7 +4,7 @@
 //! coding, with which a modem reduces its rate during rain; a link with a time-dependent rate
 //! should be used for that.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -28,7 +28,7 @@ kind! {
     /// probability of loss.
     pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> = "rain-fade", |config, _| {
         if config.losses.is_empty() || config.losses.len() != config.means.len() {
-            return Err(Refusal::together(
+            return Err(KindError::together(
                 "`losses` and `means` need one value for each depth, and at least one depth",
             ));
         }

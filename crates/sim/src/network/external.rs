@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, Path};
 
 use super::Network;
 use crate::external::EgressDatagram;
-use crate::ids::{Family, NodeId, opposite};
+use crate::ids::{AddressFamily, NodeId, opposite};
 use crate::ip::{self, Complaint, Header};
 use crate::packet::{DropReason, NO_RECEIVER, Packet, Parcel};
 
@@ -52,8 +52,8 @@ impl Network {
         let datagram = packet.written(packet.hops_left.max(1));
         let source = packet.source;
         let family = match source {
-            IpAddr::V4(_) => Family::V4,
-            IpAddr::V6(_) => Family::V6,
+            IpAddr::V4(_) => AddressFamily::V4,
+            IpAddr::V6(_) => AddressFamily::V6,
         };
         let at_home = self.owns(node, source);
         let Some(&first) = self.topology.interfaces_of(node).first() else {

@@ -4,7 +4,7 @@ use anabranch_transport::Nanos;
 
 use super::Network;
 use crate::error::BuildError;
-use crate::ids::{Direction, LinkId, MediumId, NodeId, opposite};
+use crate::ids::{LinkDirection, LinkId, MediumId, NodeId, opposite};
 use crate::ip::HOP_LIMIT;
 use crate::link::{Cell, Lane, PacketOnMedium, PacketOutcome, WirelessLane};
 use crate::packet::Parcel;
@@ -43,10 +43,10 @@ pub(super) fn lanes(topology: &Topology, link: LinkId) -> Option<[Lane; 2]> {
     let [first, second] = topology.links[link.index()].between;
     let station = |node| station(topology, medium, node);
     let (first, second) = (station(first)?, station(second)?);
-    Some(Direction::BOTH.map(|direction| {
+    Some(LinkDirection::BOTH.map(|direction| {
         let (from, to) = match direction {
-            Direction::Forward => (first, second),
-            Direction::Backward => (second, first),
+            LinkDirection::Forward => (first, second),
+            LinkDirection::Backward => (second, first),
         };
         Lane::Wireless(Box::new(WirelessLane::new(medium.index(), from, to)))
     }))

@@ -8,9 +8,9 @@ use crate::rng::Rng;
 
 /// A constant delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fixed(pub Nanos);
+pub struct ConstantDelay(pub Nanos);
 
-impl Propagation for Fixed {
+impl Propagation for ConstantDelay {
     fn delay(&mut self, _at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
         self.0
     }

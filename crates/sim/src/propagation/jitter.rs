@@ -1,6 +1,6 @@
 //! Jitter: a delay with a random component for each packet.
 
-use anabranch_settings::{Kind, KindEntry, Refusal, Value, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, KindError, SettingValue, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{DELAY, Propagation, TIME, Varying, no_reordering};
@@ -45,7 +45,7 @@ kind! {
     /// values.
     pub(super) static LISTED: KindEntry<Box<dyn Propagation>> = "listed-jitter", |config, ()| {
         if config.delays.is_empty() {
-            return Err(Refusal::together("`delays` is empty; one at least is needed"));
+            return Err(KindError::together("`delays` is empty; one at least is needed"));
         }
         let spread = Spread::Listed(config.delays);
         Ok(Box::new(Jitter::new(Varying::new(config.delay), spread)))

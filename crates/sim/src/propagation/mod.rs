@@ -8,9 +8,9 @@ mod time_varying;
 use anabranch_settings::{Kind, KindEntry, Registry, Setting, idle_if};
 use anabranch_transport::Nanos;
 
-pub use fixed::Fixed;
+pub use fixed::ConstantDelay;
 pub use jitter::{Jitter, Spread};
-pub use satellites::{Satellites, catalogue};
+pub use satellites::{SatellitePropagation, catalogue};
 pub use time_varying::Varying;
 
 use crate::packet::Packet;

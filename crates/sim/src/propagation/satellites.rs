@@ -4,8 +4,8 @@ use anabranch_orbit::{
     Catalogue, Constellation, Date, OrbitConfig, Pathway, Place, Relay, SHELLS, Taking, shell,
 };
 use anabranch_settings::{
-    Choice, Datum, Fallback, FromParameters, Kind, KindEntry, Parameters, Refusal, Registry,
-    Setting, Value, idle_if, kind,
+    Choice, Datum, Fallback, FromParameters, Kind, KindEntry, KindError, KindParameters, Registry,
+    Setting, SettingValue, idle_if, kind,
 };
 use anabranch_transport::Nanos;
 
@@ -17,7 +17,7 @@ use crate::rng::Rng;
 const PLACE: Kind = Kind::Text("a place: latitude,longitude in degrees");
 
 kind! {
-    /// The parameters of [`Satellites`].
+    /// The parameters of [`SatellitePropagation`].
     struct SatellitesConfig {
         /// Preset of satellite orbits; the other parameters can override its values.
         shell: String = "starlink-1", Kind::Registered(shells);
@@ -64,7 +64,7 @@ kind! {
     /// A path over satellites between two places, computed again after each `interval`. While there
     /// is no path, packets wait at the sender.
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "satellites", |config, ()| {
-        let path = Satellites::new(&config)?;
+        let path = SatellitePropagation::new(&config)?;
         Ok(match config.jitter {
             Some(amount) => Box::new(Jitter::new(path, config.distribution.of(amount))),
             None => Box::new(path),
@@ -92,7 +92,7 @@ const CONVENTIONS: [Setting; OrbitConfig::SETTINGS.len()] = {
 struct Conventions(Vec<(&'static str, Datum)>);
 
 impl FromParameters for Conventions {
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+    fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         let mut all = parameters.all()?;
         all.retain(|(name, _)| CONVENTIONS.iter().any(|setting| setting.name == *name));
         Ok(Self(all))
@@ -100,7 +100,7 @@ impl FromParameters for Conventions {
 }
 
 fn shells() -> Vec<Choice> {
-    let choice = |shell: &anabranch_orbit::Shell| Choice {
+    let choice = |shell: &anabranch_orbit::ShellPreset| Choice {
         name: shell.name,
         about: shell.about,
     };
@@ -108,14 +108,14 @@ fn shells() -> Vec<Choice> {
 }
 
 /// Propagation model of a path over satellites between two places.
-pub struct Satellites {
+pub struct SatellitePropagation {
     pathway: Pathway,
     start: Nanos,
 }
 
-fn place(name: &str, text: &str) -> Result<Place, Refusal> {
+fn place(name: &str, text: &str) -> Result<Place, KindError> {
     text.parse()
-        .map_err(|error| Refusal::together(format!("`{name}`: {error}")))
+        .map_err(|error| KindError::together(format!("`{name}`: {error}")))
 }
 
 impl SatellitesConfig {
@@ -127,9 +127,9 @@ impl SatellitesConfig {
     }
 
     /// Constructs the satellites from the parameters.
-    fn constellation(&self) -> Result<Constellation, Refusal> {
+    fn constellation(&self) -> Result<Constellation, KindError> {
         let name = &self.shell;
-        let known = shell(name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
+        let known = shell(name).ok_or_else(|| KindError::together(format!("no shell {name:?}")))?;
         let mut sky = known.sky();
         if self.elements.is_some() {
             sky.relay = match self.isls {
@@ -138,35 +138,35 @@ impl SatellitesConfig {
             };
         }
         for (name, datum) in &self.sky.0 {
-            sky.put(name, datum).map_err(Refusal::together)?;
+            sky.put(name, datum).map_err(KindError::together)?;
         }
         if let Some(file) = &self.file {
             let message = format!("`file`: {file:?} was not read; give its text as `elements`");
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         if let Some(file) = &self.isls_file {
             let message = format!("`isls_file`: {file:?} was not read; give its text as `isls`");
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         if self.elements.is_none() && self.isls.is_some() {
             let message = "`isls` are links of `elements`, and a shell has its own";
-            return Err(Refusal::together(message));
+            return Err(KindError::together(message));
         }
         let Some(text) = &self.elements else {
             if self.date.is_some() {
                 let message = "`date` is one of elements, and a shell has none; `start` is a time after its epoch";
-                return Err(Refusal::together(message));
+                return Err(KindError::together(message));
             }
-            return Constellation::walker(&sky).map_err(Refusal::together);
+            return Constellation::walker(&sky).map_err(KindError::together);
         };
         let date = self.date.as_ref().map(|it| it.parse::<Date>()).transpose();
-        let date = date.map_err(|error| Refusal::together(format!("`date`: {error}")))?;
+        let date = date.map_err(|error| KindError::together(format!("`date`: {error}")))?;
         let taking = Taking {
             start: date,
             old: self.old_elements,
         };
         let isls = self.isls.as_deref().unwrap_or_default();
-        Constellation::of_linked_catalogue(text, isls, &sky, taking).map_err(Refusal::together)
+        Constellation::of_linked_catalogue(text, isls, &sky, taking).map_err(KindError::together)
     }
 }
 
@@ -178,21 +178,21 @@ pub fn catalogue(given: &[(String, Datum)]) -> Option<Catalogue> {
     constellation.ok()?.catalogue().cloned()
 }
 
-impl Satellites {
-    fn new(config: &SatellitesConfig) -> Result<Self, Refusal> {
+impl SatellitePropagation {
+    fn new(config: &SatellitesConfig) -> Result<Self, KindError> {
         let constellation = config.constellation()?;
         let gateways = config.gateways.iter().map(|text| place("gateways", text));
         let gateways: Vec<Place> = gateways.collect::<Result<_, _>>()?;
         let (from, to) = (place("from", &config.from)?, place("to", &config.to)?);
         let (handover, start) = (config.handover, config.start);
         if handover >= constellation.sky().interval {
-            return Err(Refusal::together(
+            return Err(KindError::together(
                 "`handover` is not shorter than `interval`: nothing would pass",
             ));
         }
         let mut pathway = Pathway::new(&constellation, from, to, &gateways, handover);
         if pathway.delay(start).is_none() {
-            return Err(Refusal::together(format!(
+            return Err(KindError::together(format!(
                 "no path from {from} to {to} in the first hour"
             )));
         }
@@ -200,13 +200,13 @@ impl Satellites {
     }
 }
 
-impl std::fmt::Debug for Satellites {
+impl std::fmt::Debug for SatellitePropagation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Satellites").finish_non_exhaustive()
     }
 }
 
-impl Propagation for Satellites {
+impl Propagation for SatellitePropagation {
     fn delay(&mut self, at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
         // While there is no path, the delay is longer than the timeouts of any transport.
         self.pathway
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    fn built(more: &[(&str, Datum)]) -> Result<Box<dyn Propagation>, Refusal> {
+    fn built(more: &[(&str, Datum)]) -> Result<Box<dyn Propagation>, KindError> {
         let text = |text: &str| Datum::word(text);
         let mut given = vec![
             ("from".to_owned(), text("40.7,-74.0")),

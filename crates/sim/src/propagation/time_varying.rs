@@ -3,13 +3,13 @@
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
-use super::{DELAY, Fixed, Propagation, no_reordering};
+use super::{ConstantDelay, DELAY, Propagation, no_reordering};
 use crate::packet::Packet;
 use crate::rng::Rng;
 use crate::step_function::{Cursor, StepFunction};
 
 kind! {
-    /// The parameter of [`Fixed`] and of [`Varying`].
+    /// The parameter of [`ConstantDelay`] and of [`Varying`].
     struct DeterministicConfig {
         delay: StepFunction<Nanos> as DELAY;
     }
@@ -19,7 +19,7 @@ kind! {
     /// The same delay for all packets: constant, or a function of time.
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "deterministic", |config, ()| {
         Ok(match config.delay.as_constant() {
-            Some(delay) => Box::new(Fixed(delay)),
+            Some(delay) => Box::new(ConstantDelay(delay)),
             None => Box::new(Varying::new(config.delay)),
         })
     };

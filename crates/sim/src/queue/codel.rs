@@ -11,7 +11,8 @@ use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket, TIME,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -29,7 +30,7 @@ kind! {
         mtu: u64 = "1500 B", Kind::bytes(0, 1 << 30), "RFC 8289 §4.4";
         /// Mark packets of senders that use ECN instead of dropping them.
         ecn: bool = false, Kind::Flag, "RFC 3168 §5";
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC
     /// 8289).
@@ -112,7 +113,7 @@ impl CoDel {
         &mut self,
         now: Nanos,
         mut head: Head,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> (Option<Head>, bool) {
         if self.config.ecn && head.packet.mark() {
             return (Some(head), true);
@@ -137,7 +138,7 @@ impl CoDel {
         &mut self,
         now: Nanos,
         mut head: Head,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Option<Head> {
         while self.dropping && now >= self.drop_next {
             self.count += 1;
@@ -160,7 +161,7 @@ impl QueueDiscipline for CoDel {
         &mut self,
         _now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.config.limit.admits(occupancy, packet.size()) {
@@ -171,7 +172,11 @@ impl QueueDiscipline for CoDel {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(
+        &mut self,
+        now: Nanos,
+        transmitter: &mut TransmitterView<'_>,
+    ) -> Option<QueuedPacket> {
         let Some(head) = self.head(now) else {
             self.dropping = false;
             return None;

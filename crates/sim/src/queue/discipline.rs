@@ -2,7 +2,7 @@
 
 use anabranch_transport::{Ecn, Nanos};
 
-use super::{Assignments, Limit, Occupancy};
+use super::{Assignments, Occupancy, QueueLimit};
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::rng::Rng;
@@ -76,7 +76,7 @@ pub struct EnqueueError {
 
 /// The parts of the transmitter that a discipline may use.
 #[derive(Debug)]
-pub struct Transmitter<'a> {
+pub struct TransmitterView<'a> {
     /// The packet in transmission: one packet or none. The limit of a discipline may include or
     /// exclude it.
     pub in_service: Occupancy,
@@ -85,7 +85,7 @@ pub struct Transmitter<'a> {
     pub(crate) dropped: &'a mut Vec<EnqueueError>,
 }
 
-impl Transmitter<'_> {
+impl TransmitterView<'_> {
     /// Drops a packet that was already queued.
     pub fn drop(&mut self, packet: QueuedPacket, reason: DropReason) {
         self.dropped.push(EnqueueError { packet, reason });
@@ -104,17 +104,21 @@ pub trait QueueDiscipline {
     ///
     /// # Errors
     /// The packet and the drop reason, if the packet is not admitted. If queued packets are dropped
-    /// to admit the new packet, they must be passed to [`Transmitter::drop`].
+    /// to admit the new packet, they must be passed to [`TransmitterView::drop`].
     fn enqueue(
         &mut self,
         now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError>;
 
     /// Returns the packet to send at `now`; `None` if the queue is empty, or no packet may be sent
     /// yet.
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket>;
+    fn dequeue(
+        &mut self,
+        now: Nanos,
+        transmitter: &mut TransmitterView<'_>,
+    ) -> Option<QueuedPacket>;
 
     /// Removes any queued packet without dropping or marking, because the link went down.
     fn remove(&mut self) -> Option<QueuedPacket>;
@@ -132,7 +136,7 @@ pub trait QueueDiscipline {
 
     /// The limit, if the discipline is a plain drop-tail queue. A link of constant rate can then
     /// compute the whole passage of a packet when it arrives, with one event.
-    fn as_drop_tail(&self) -> Option<Limit> {
+    fn as_drop_tail(&self) -> Option<QueueLimit> {
         None
     }
 

@@ -6,14 +6,16 @@ use std::collections::VecDeque;
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
-use super::{EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
+use super::{
+    EnqueueError, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket, TransmitterView,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
 kind! {
     /// The parameter of [`DropTail`].
     struct DropTailConfig {
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// Drop-tail: first in, first out. A packet that arrives at a full queue is dropped.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
@@ -69,7 +71,7 @@ impl Fifo {
 /// The drop-tail queue.
 #[derive(Debug)]
 pub struct DropTail {
-    limit: Limit,
+    limit: QueueLimit,
     waiting: Fifo,
 }
 
@@ -78,7 +80,7 @@ impl DropTail {
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
-    pub fn new(limit: Limit) -> Result<Self, BuildError> {
+    pub fn new(limit: QueueLimit) -> Result<Self, BuildError> {
         Ok(Self {
             limit: limit.checked()?,
             waiting: Fifo::new(),
@@ -88,7 +90,7 @@ impl DropTail {
     /// Creates an empty queue without a limit.
     pub fn unlimited() -> Self {
         Self {
-            limit: Limit::Unlimited,
+            limit: QueueLimit::Unlimited,
             waiting: Fifo::new(),
         }
     }
@@ -99,7 +101,7 @@ impl QueueDiscipline for DropTail {
         &mut self,
         _now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.limit.admits(occupancy, packet.size()) {
@@ -110,7 +112,7 @@ impl QueueDiscipline for DropTail {
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, _now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 
@@ -122,7 +124,7 @@ impl QueueDiscipline for DropTail {
         self.waiting.occupancy()
     }
 
-    fn as_drop_tail(&self) -> Option<Limit> {
+    fn as_drop_tail(&self) -> Option<QueueLimit> {
         Some(self.limit)
     }
 }

@@ -10,8 +10,8 @@ use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::{Ecn, Nanos};
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
-    above_zero,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket, TIME,
+    TransmitterView, above_zero,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -40,7 +40,7 @@ kind! {
         /// Mark classic packets with ECT(0) and do not drop them, as long as the probability is
         /// below 1/k^2.
         ecn: bool = true, Kind::Flag, "RFC 9332 §2.4";
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all
     /// others wait in the classic queue (near `target`). One base probability controls both; the
@@ -183,7 +183,7 @@ impl DualPi2 {
         &mut self,
         now: Nanos,
         mut packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Option<QueuedPacket> {
         let coupled = self.config.coupling * self.probability;
         if coupled < 1.0 {
@@ -210,7 +210,7 @@ impl DualPi2 {
     fn judge_classic(
         &mut self,
         mut packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Option<QueuedPacket> {
         let likelihood = self.probability * self.probability;
         if !self.classic.recurs(likelihood) {
@@ -230,7 +230,7 @@ impl QueueDiscipline for DualPi2 {
         &mut self,
         now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         self.catch_up(now);
         let waiting = self.occupancy();
@@ -249,7 +249,11 @@ impl QueueDiscipline for DualPi2 {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(
+        &mut self,
+        now: Nanos,
+        transmitter: &mut TransmitterView<'_>,
+    ) -> Option<QueuedPacket> {
         self.catch_up(now);
         loop {
             let judged = if self.takes_low() {

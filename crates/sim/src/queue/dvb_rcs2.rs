@@ -35,8 +35,8 @@ use anabranch_transport::Nanos;
 
 use super::timed::take_constant;
 use super::{
-    Assignments, EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket,
-    Transmitter,
+    Assignments, EnqueueError, LIMIT, Occupancy, PERIOD, QueueDiscipline, QueueLimit, QueuedPacket,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -92,7 +92,7 @@ kind! {
         /// applies to the first superframe that begins after its arrival.
         assignment_delay: Nanos = "250 ms", DELAY;
         /// Capacity of the queue of each terminal in packets or bytes. Default: unlimited.
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     idle {
         request_interval: |it, ()| no_requests(it);
@@ -304,7 +304,7 @@ impl QueueDiscipline for DvbRcs2 {
         &mut self,
         now: Nanos,
         packet: QueuedPacket,
-        _: &mut Transmitter<'_>,
+        _: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         self.advance(now);
         let index = self.terminal_of(packet.packet().source);
@@ -323,7 +323,7 @@ impl QueueDiscipline for DvbRcs2 {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         self.advance(now);
         if self.leaving.front()?.0 > now {
             return None;

@@ -13,11 +13,11 @@ mod rain;
 
 use std::collections::VecDeque;
 
-use anabranch_settings::{Kind, KindEntry, Value, idle_if, kind, spelled};
+use anabranch_settings::{Kind, KindEntry, SettingValue, idle_if, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::timed::{PacketTiming, TimedQueue, Transmission};
-use super::{LIMIT, Limit, PERIOD, QueueDiscipline, QueuedPacket};
+use super::{LIMIT, PERIOD, QueueDiscipline, QueueLimit, QueuedPacket};
 use crate::error::BuildError;
 use crate::rng::Rng;
 use crate::step_function::{Cursor, StepFunction};
@@ -26,13 +26,13 @@ use rain::Rain;
 
 /// A table of MODCODs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum ModcodTable {
     /// The MODCODs of DVB-S2.
     S2,
     /// The MODCODs of DVB-S2 and DVB-S2X.
     S2x,
 }
-spelled!(Table: Table::S2 = "s2", Table::S2x = "s2x");
+spelled!(ModcodTable: ModcodTable::S2 = "s2", ModcodTable::S2x = "s2x");
 
 /// Value kind of a ratio in dB.
 const RATIO: Kind = Kind::number(0.0, 100.0);
@@ -43,7 +43,7 @@ kind! {
     pub struct DvbS2Config {
         /// Table of MODCODs: `s2` has those of DVB-S2, and `s2x` also those of DVB-S2X. Both tables
         /// are for normal FECFRAMEs.
-        modcods: Table = "s2", Table::KIND, "EN 302 307-1 table 13, EN 302 307-2 table 20a";
+        modcods: ModcodTable = "s2", ModcodTable::KIND, "EN 302 307-1 table 13, EN 302 307-2 table 20a";
         /// Es/N0 without attenuation, dB. The rate of the link is that of the MODCOD for this
         /// Es/N0; the rates of the other MODCODs are in proportion to their spectral efficiency.
         clear_sky: f64, Kind::number(-5.0, 40.0);
@@ -65,7 +65,7 @@ kind! {
         /// Age of the measurement that determines the MODCOD, because the receiver reports it over
         /// the satellite; rounded up to whole measurement intervals.
         reaction_delay: Nanos = "500 ms", Kind::duration(0, 3_600_000_000_000);
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     idle {
         modcods: |it, ()| clear(it);
@@ -164,8 +164,8 @@ impl DvbS2 {
     pub fn new(config: DvbS2Config) -> Result<Self, BuildError> {
         let limit = config.limit.checked()?;
         let table = match config.modcods {
-            Table::S2 => modcods::fastest(&[modcods::S2]),
-            Table::S2x => modcods::fastest(&[modcods::S2, modcods::S2X]),
+            ModcodTable::S2 => modcods::fastest(&[modcods::S2]),
+            ModcodTable::S2x => modcods::fastest(&[modcods::S2, modcods::S2X]),
         };
         let clear = choose(&table, config.clear_sky - config.margin);
         if clear.least > config.clear_sky {

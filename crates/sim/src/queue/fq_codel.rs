@@ -7,7 +7,8 @@ use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    CoDel, CoDelConfig, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    CoDel, CoDelConfig, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, TIME,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet};
@@ -137,7 +138,7 @@ impl FqCoDel {
 
     /// Handles an overflow of the limit: drops half of the packets of the longest queue from its
     /// head, at most 64 (§4.1.3).
-    fn overflow(&mut self, transmitter: &mut Transmitter<'_>) {
+    fn overflow(&mut self, transmitter: &mut TransmitterView<'_>) {
         let bytes = |flow: &Flow| flow.codel.occupancy().bytes;
         let Some(longest) = (0..self.flows.len()).max_by_key(|&at| bytes(&self.flows[at])) else {
             return;
@@ -173,7 +174,7 @@ impl QueueDiscipline for FqCoDel {
         &mut self,
         now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let salt = *self.salt.get_or_insert_with(|| transmitter.rng.bits());
         let at = self.queue_of(packet.packet(), salt);
@@ -192,7 +193,11 @@ impl QueueDiscipline for FqCoDel {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(
+        &mut self,
+        now: Nanos,
+        transmitter: &mut TransmitterView<'_>,
+    ) -> Option<QueuedPacket> {
         // The loop ends, because each iteration gives a queue credit, removes it from a list, or
         // sends a packet.
         while let Some(at) = self.next() {

@@ -11,7 +11,7 @@ use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::timed::{PacketTiming, TimedQueue, Transmission};
-use super::{LIMIT, Limit, PERIOD, QueueDiscipline, QueuedPacket};
+use super::{LIMIT, PERIOD, QueueDiscipline, QueueLimit, QueuedPacket};
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
 
@@ -40,7 +40,7 @@ kind! {
         /// Probability of loss at the minimum elevation; it is 0 at 90 degrees, and linear in the
         /// sine of the elevation between them.
         loss: f64 = 0, SHARE;
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     idle {
         interval: |it, ()| alike(it);
@@ -182,7 +182,7 @@ mod tests {
         least_rate: 1.0,
         load: 0.0,
         loss: 0.0,
-        limit: Limit::Unlimited,
+        limit: QueueLimit::Unlimited,
     };
 
     /// A test bench in which a packet of 1500 bytes takes 10 ms at the maximum rate.

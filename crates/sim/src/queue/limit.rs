@@ -1,6 +1,6 @@
 //! Queue occupancy, and the limit of a queue.
 
-use anabranch_settings::{Datum, Kind, Value};
+use anabranch_settings::{Datum, Kind, SettingValue};
 
 use crate::error::BuildError;
 
@@ -37,7 +37,7 @@ impl Occupancy {
 /// drops every packet, whereas here a packet passes if the link is idle. A limit in bytes includes
 /// the packet in transmission, unlike in ns-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum QueueLimit {
     /// Maximum number of packets.
     Packets(usize),
     /// Maximum number of bytes on the wire.
@@ -46,14 +46,14 @@ pub enum Limit {
     Unlimited,
 }
 
-impl Limit {
+impl QueueLimit {
     /// Returns the limit if it is above 0.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
     pub fn checked(self) -> Result<Self, BuildError> {
         match self {
-            Limit::Packets(0) | Limit::Bytes(0) => Err(BuildError::EmptyQueue),
+            QueueLimit::Packets(0) | QueueLimit::Bytes(0) => Err(BuildError::EmptyQueue),
             limit => Ok(limit),
         }
     }
@@ -63,15 +63,15 @@ impl Limit {
     #[inline]
     pub fn admits(self, occupancy: Occupancy, size: usize) -> bool {
         match self {
-            Limit::Packets(limit) => occupancy.packets < limit,
-            Limit::Bytes(limit) => occupancy.bytes + size as u64 <= limit,
-            Limit::Unlimited => true,
+            QueueLimit::Packets(limit) => occupancy.packets < limit,
+            QueueLimit::Bytes(limit) => occupancy.bytes + size as u64 <= limit,
+            QueueLimit::Unlimited => true,
         }
     }
 }
 
 /// Form of a limit in specs: a number of packets or bytes, including the packet in transmission.
-impl Value for Limit {
+impl SettingValue for QueueLimit {
     const KIND: Kind = Kind::Amount {
         segments: [1, 1 << 32],
         bytes: [1, 1 << 40],
@@ -80,22 +80,22 @@ impl Value for Limit {
 
     fn from_datum(datum: &Datum) -> Option<Self> {
         match *datum {
-            Datum::Segments(packets) => usize::try_from(packets).ok().map(Limit::Packets),
-            Datum::Whole(bytes) => Some(Limit::Bytes(bytes)),
+            Datum::Segments(packets) => usize::try_from(packets).ok().map(QueueLimit::Packets),
+            Datum::Whole(bytes) => Some(QueueLimit::Bytes(bytes)),
             _ => None,
         }
     }
 
     /// Without the parameter the queue is unlimited.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
-        datum.map_or(Some(Limit::Unlimited), Self::from_datum)
+        datum.map_or(Some(QueueLimit::Unlimited), Self::from_datum)
     }
 
     fn to_datum(&self) -> Datum {
         match *self {
-            Limit::Packets(packets) => Datum::Segments(packets as u64),
-            Limit::Bytes(bytes) => Datum::Whole(bytes),
-            Limit::Unlimited => Datum::word("unlimited"),
+            QueueLimit::Packets(packets) => Datum::Segments(packets as u64),
+            QueueLimit::Bytes(bytes) => Datum::Whole(bytes),
+            QueueLimit::Unlimited => Datum::word("unlimited"),
         }
     }
 }

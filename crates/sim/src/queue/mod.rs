@@ -19,20 +19,20 @@ mod testing;
 pub(crate) mod timed;
 mod token_bucket;
 
-use anabranch_settings::{Kind, KindEntry, Registry, Setting, Value};
+use anabranch_settings::{Kind, KindEntry, Registry, Setting, SettingValue};
 
 pub use assignments::Assignments;
 pub use codel::{CoDel, CoDelConfig};
-pub use discipline::{EnqueueError, QueueDiscipline, QueuedPacket, Transmitter};
+pub use discipline::{EnqueueError, QueueDiscipline, QueuedPacket, TransmitterView};
 pub use drop_tail::{DropTail, Fifo};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use dvb_rcs2::{DvbRcs2, DvbRcs2Config};
 pub use dvb_s2::{DvbS2, DvbS2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use leo_access::{LeoAccess, LeoAccessConfig};
-pub use limit::{Limit, Occupancy};
+pub use limit::{Occupancy, QueueLimit};
 pub use pie::{Pie, PieConfig};
-pub use priority::{Class, Priority};
+pub use priority::{Priority, PriorityClass};
 pub use red::{Red, RedConfig};
 pub use step::{Step, StepConfig};
 pub use token_bucket::{TokenBucket, TokenBucketConfig};
@@ -62,7 +62,7 @@ pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {
 const LIMIT: Setting = Setting::new(
     "limit",
     " Capacity in packets or bytes, including the packet in transmission. Default: unlimited.",
-    Limit::KIND,
+    QueueLimit::KIND,
 )
 .optional();
 

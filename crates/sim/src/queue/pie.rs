@@ -10,7 +10,8 @@ use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket, TIME,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -33,7 +34,7 @@ kind! {
         /// Mark packets of senders that use ECN instead of dropping them, as long as the
         /// probability is below 10 %.
         ecn: bool = false, Kind::Flag, "RFC 8033 §5.1";
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// PIE: drops or marks arriving packets at random, with a probability that keeps the queueing
     /// delay near `target` (RFC 8033).
@@ -225,7 +226,7 @@ impl QueueDiscipline for Pie {
         &mut self,
         now: Nanos,
         mut packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         self.catch_up(now);
         let occupancy = self.waiting.with(transmitter.in_service);
@@ -244,7 +245,7 @@ impl QueueDiscipline for Pie {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         self.catch_up(now);
         let packet = self.waiting.pop();
         match &packet {

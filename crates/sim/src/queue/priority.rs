@@ -2,18 +2,19 @@
 //!
 //! The class of a packet is the protocol in its IP header, because simulated packets carry no DSCP.
 
-use anabranch_settings::{Kind, KindEntry, Value, kind, spelled};
+use anabranch_settings::{Kind, KindEntry, SettingValue, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
 /// A class of packets: the protocol in the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum PriorityClass {
     /// SCTP, without UDP encapsulation.
     Sctp,
     /// TCP.
@@ -21,15 +22,15 @@ pub enum Class {
     /// UDP, including SCTP over UDP.
     Udp,
 }
-spelled!(Class: Class::Sctp = "sctp", Class::Tcp = "tcp", Class::Udp = "udp");
+spelled!(PriorityClass: PriorityClass::Sctp = "sctp", PriorityClass::Tcp = "tcp", PriorityClass::Udp = "udp");
 
-impl Class {
+impl PriorityClass {
     /// Protocol number in the IP header.
     const fn protocol(self) -> u8 {
         match self {
-            Class::Sctp => 132,
-            Class::Tcp => 6,
-            Class::Udp => 17,
+            PriorityClass::Sctp => 132,
+            PriorityClass::Tcp => 6,
+            PriorityClass::Udp => 17,
         }
     }
 }
@@ -38,10 +39,10 @@ kind! {
     /// The parameters of [`Priority`].
     struct PriorityConfig {
         /// The protocols, highest priority first: `["udp", "sctp"]`.
-        order: Vec<Class>, Kind::List(&Class::KIND);
+        order: Vec<PriorityClass>, Kind::List(&PriorityClass::KIND);
         /// Capacity of each queue in packets or bytes; the packet in transmission counts in every
         /// queue. Default: unlimited.
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// Strict priority by protocol: a packet is sent only if no packet of a protocol that is
     /// earlier in `order` waits. Each listed protocol has a queue; all other protocols share the
@@ -57,7 +58,7 @@ pub struct Priority {
     order: Vec<u8>,
     /// The queues: one per protocol in `order`, and the last for all other packets.
     waiting: Vec<Fifo>,
-    limit: Limit,
+    limit: QueueLimit,
 }
 
 impl Priority {
@@ -65,7 +66,7 @@ impl Priority {
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
-    pub fn new(order: &[Class], limit: Limit) -> Result<Self, BuildError> {
+    pub fn new(order: &[PriorityClass], limit: QueueLimit) -> Result<Self, BuildError> {
         let mut protocols: Vec<u8> = Vec::new();
         for class in order {
             if !protocols.contains(&class.protocol()) {
@@ -89,7 +90,7 @@ impl QueueDiscipline for Priority {
         &mut self,
         _now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let protocol = packet.packet().protocol;
         let known = self.order.iter().position(|&known| known == protocol);
@@ -109,7 +110,7 @@ impl QueueDiscipline for Priority {
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, _now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         self.next()
     }
 
@@ -135,14 +136,14 @@ mod tests {
     use super::super::testing::Bench;
     use super::*;
 
-    fn queue(order: &[Class], limit: usize) -> Bench {
-        let queue = Priority::new(order, Limit::Packets(limit)).expect("a queue");
+    fn queue(order: &[PriorityClass], limit: usize) -> Bench {
+        let queue = Priority::new(order, QueueLimit::Packets(limit)).expect("a queue");
         Bench::new(Box::new(queue), Ecn::NotEct)
     }
 
     #[test]
     fn a_higher_class_goes_first_whenever_it_waits() {
-        let mut it = queue(&[Class::Udp, Class::Sctp], 10);
+        let mut it = queue(&[PriorityClass::Udp, PriorityClass::Sctp], 10);
         for protocol in [6, 132, 6, 17, 132, 17] {
             it.protocol = protocol;
             assert_eq!(it.come(0, 1, 1), 0);
@@ -156,12 +157,12 @@ mod tests {
 
     #[test]
     fn a_full_class_leaves_the_others_their_space() {
-        let mut it = queue(&[Class::Udp, Class::Udp], 2);
+        let mut it = queue(&[PriorityClass::Udp, PriorityClass::Udp], 2);
         it.protocol = 6;
         assert_eq!(it.come(0, 3, 1), 1);
         it.protocol = 17;
         assert_eq!(it.come(0, 3, 1), 1);
         assert_eq!(it.waiting(), 4);
-        assert!(Priority::new(&[], Limit::Packets(0)).is_err());
+        assert!(Priority::new(&[], QueueLimit::Packets(0)).is_err());
     }
 }

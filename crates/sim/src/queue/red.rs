@@ -9,8 +9,8 @@ use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
-    above_zero,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket, TIME,
+    TransmitterView, above_zero,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -53,7 +53,7 @@ kind! {
         /// Mark packets of senders that use ECN instead of dropping them, while the probability is
         /// below 1.
         ecn: bool = false, Kind::Flag, "RFC 3168 §7";
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     redundant {
         gentle: |it, ()| idle_if(
@@ -191,7 +191,7 @@ impl QueueDiscipline for Red {
         &mut self,
         now: Nanos,
         mut packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         let counted = if self.config.waiting_only {
@@ -216,7 +216,7 @@ impl QueueDiscipline for Red {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         let packet = self.waiting.pop();
         if packet.is_none() {
             self.idle.get_or_insert(now);

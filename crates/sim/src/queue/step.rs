@@ -2,11 +2,12 @@
 //! (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257 §3.1). The decision depends on
 //! the instantaneous queue length on arrival, and not on an average.
 
-use anabranch_settings::{Kind, KindEntry, Value, kind};
+use anabranch_settings::{Kind, KindEntry, SettingValue, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -17,11 +18,11 @@ kind! {
     pub struct StepConfig {
         /// Queue length above which an arriving packet is marked (K), in packets or bytes. It
         /// includes the packet in transmission and excludes the arriving packet.
-        threshold: Limit, Limit::KIND, "RFC 8257 §3.1";
+        threshold: QueueLimit, QueueLimit::KIND, "RFC 8257 §3.1";
         /// Queue packets of senders that do not use ECN even above the threshold. Off: such packets
         /// are dropped.
         mark_only: bool = false, Kind::Flag, "RFC 3168 §5";
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// Step marking: marks a packet that arrives at a queue longer than a threshold, as the
     /// switches of DCTCP do (RFC 8257 §3.1).
@@ -52,9 +53,9 @@ impl Step {
     /// Whether `occupancy` is above the threshold, so that an arriving packet is marked.
     fn is_above(&self, occupancy: Occupancy) -> bool {
         match self.config.threshold {
-            Limit::Packets(threshold) => occupancy.packets > threshold,
-            Limit::Bytes(threshold) => occupancy.bytes > threshold,
-            Limit::Unlimited => false,
+            QueueLimit::Packets(threshold) => occupancy.packets > threshold,
+            QueueLimit::Bytes(threshold) => occupancy.bytes > threshold,
+            QueueLimit::Unlimited => false,
         }
     }
 }
@@ -64,7 +65,7 @@ impl QueueDiscipline for Step {
         &mut self,
         _: Nanos,
         mut packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.config.limit.admits(occupancy, packet.size()) {
@@ -79,7 +80,7 @@ impl QueueDiscipline for Step {
         Ok(())
     }
 
-    fn dequeue(&mut self, _: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, _: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 
@@ -99,7 +100,7 @@ mod tests {
     use super::super::testing::{Bench, MS, SIZE};
     use super::*;
 
-    fn bench(threshold: Limit, mark_only: bool, limit: Limit, ecn: Ecn) -> Bench {
+    fn bench(threshold: QueueLimit, mark_only: bool, limit: QueueLimit, ecn: Ecn) -> Bench {
         let step = Step::new(StepConfig {
             threshold,
             mark_only,
@@ -114,8 +115,8 @@ mod tests {
     /// and packets that arrive at more are marked, whatever happened to earlier packets.
     #[test]
     fn a_packet_that_finds_more_than_the_threshold_is_marked() {
-        for threshold in [Limit::Packets(3), Limit::Bytes(3 * SIZE as u64)] {
-            let mut bench = bench(threshold, false, Limit::Packets(100), Ecn::Ect0);
+        for threshold in [QueueLimit::Packets(3), QueueLimit::Bytes(3 * SIZE as u64)] {
+            let mut bench = bench(threshold, false, QueueLimit::Packets(100), Ecn::Ect0);
             assert_eq!(bench.come(0, 5, 1), 0);
             bench.go([MS, 2 * MS, 3 * MS]);
             assert_eq!(bench.come(4 * MS, 2, 1), 0);
@@ -126,21 +127,36 @@ mod tests {
 
     #[test]
     fn without_ecn_what_would_be_marked_is_dropped_or_waits() {
-        let mut drops = bench(Limit::Packets(3), false, Limit::Unlimited, Ecn::NotEct);
+        let mut drops = bench(
+            QueueLimit::Packets(3),
+            false,
+            QueueLimit::Unlimited,
+            Ecn::NotEct,
+        );
         assert_eq!(drops.come(0, 5, 1), 2);
-        let mut waits = bench(Limit::Packets(3), true, Limit::Unlimited, Ecn::NotEct);
+        let mut waits = bench(
+            QueueLimit::Packets(3),
+            true,
+            QueueLimit::Unlimited,
+            Ecn::NotEct,
+        );
         assert_eq!((waits.come(0, 5, 1), waits.waiting()), (0, 5));
     }
 
     #[test]
     fn a_full_queue_drops_whom_it_would_mark() {
-        let mut bench = bench(Limit::Packets(1), false, Limit::Packets(4), Ecn::Ect1);
+        let mut bench = bench(
+            QueueLimit::Packets(1),
+            false,
+            QueueLimit::Packets(4),
+            Ecn::Ect1,
+        );
         assert_eq!(bench.come(0, 5, 1), 2);
         assert!(
             Step::new(StepConfig {
-                threshold: Limit::Packets(1),
+                threshold: QueueLimit::Packets(1),
                 mark_only: false,
-                limit: Limit::Packets(0)
+                limit: QueueLimit::Packets(0)
             })
             .is_err()
         );

@@ -6,7 +6,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos};
 use bytes::Bytes;
 
-use super::{Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
+use super::{Occupancy, QueueDiscipline, QueuedPacket, TransmitterView};
 use crate::packet::Packet;
 use crate::rng::{Rng, Seed};
 
@@ -108,10 +108,10 @@ impl Bench {
 
     fn with<T>(
         &mut self,
-        act: impl FnOnce(&mut Box<dyn QueueDiscipline>, &mut Transmitter<'_>) -> T,
+        act: impl FnOnce(&mut Box<dyn QueueDiscipline>, &mut TransmitterView<'_>) -> T,
     ) -> T {
         let mut dropped = Vec::new();
-        let mut transmitter = Transmitter {
+        let mut transmitter = TransmitterView {
             in_service: self.in_service,
             rng: &mut self.rng,
             dropped: &mut dropped,

@@ -3,7 +3,9 @@
 
 use anabranch_transport::Nanos;
 
-use super::{EnqueueError, Fifo, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
+use super::{
+    EnqueueError, Fifo, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket, TransmitterView,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 use crate::rng::Rng;
@@ -36,7 +38,7 @@ pub trait PacketTiming {
 #[derive(Debug)]
 pub struct TimedQueue<T> {
     timing: T,
-    limit: Limit,
+    limit: QueueLimit,
     waiting: Fifo,
     /// Rate of the link, bits per second.
     rate: f64,
@@ -49,7 +51,7 @@ pub struct TimedQueue<T> {
 }
 
 impl<T> TimedQueue<T> {
-    pub(crate) fn with(limit: Limit, timing: T) -> Self {
+    pub(crate) fn with(limit: QueueLimit, timing: T) -> Self {
         Self {
             timing,
             limit,
@@ -62,7 +64,11 @@ impl<T> TimedQueue<T> {
     }
 
     /// Ends the transmission that is complete by `now`. Returns its packet, unless it is lost.
-    fn finish(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn finish(
+        &mut self,
+        now: Nanos,
+        transmitter: &mut TransmitterView<'_>,
+    ) -> Option<QueuedPacket> {
         let (_, lost, packet) = self.serving.take_if(|(end, _, _)| *end <= now)?;
         self.busy += self.lasts;
         if lost {
@@ -83,7 +89,7 @@ impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
         &mut self,
         _: Nanos,
         packet: QueuedPacket,
-        _: &mut Transmitter<'_>,
+        _: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         if !self.limit.admits(self.occupancy(), packet.size()) {
             let reason = DropReason::QueueFull;
@@ -93,7 +99,11 @@ impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(
+        &mut self,
+        now: Nanos,
+        transmitter: &mut TransmitterView<'_>,
+    ) -> Option<QueuedPacket> {
         let sent = self.finish(now, transmitter);
         if self.serving.is_none()
             && let Some(packet) = self.waiting.front()

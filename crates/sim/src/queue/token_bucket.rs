@@ -8,7 +8,8 @@ use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+    EnqueueError, Fifo, LIMIT, Occupancy, QueueDiscipline, QueueLimit, QueuedPacket,
+    TransmitterView,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -25,7 +26,7 @@ kind! {
         /// Drop packets for which there are too few tokens. Off: such packets wait until there are
         /// enough tokens.
         police: bool = false, Kind::Flag, "RFC 2475 §2.3.3";
-        limit: Limit as LIMIT;
+        limit: QueueLimit as LIMIT;
     }
     /// Token bucket: packets pass at the mean rate `rate`, in bursts of up to `burst`. A shaper
     /// delays excess packets, and a policer drops them.
@@ -90,7 +91,7 @@ impl QueueDiscipline for TokenBucket {
         &mut self,
         now: Nanos,
         packet: QueuedPacket,
-        transmitter: &mut Transmitter<'_>,
+        transmitter: &mut TransmitterView<'_>,
     ) -> Result<(), EnqueueError> {
         let refused = |packet, reason| Err(EnqueueError { packet, reason });
         let size = packet.size();
@@ -108,7 +109,7 @@ impl QueueDiscipline for TokenBucket {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+    fn dequeue(&mut self, now: Nanos, _: &mut TransmitterView<'_>) -> Option<QueuedPacket> {
         let size = self.waiting.front()?.size();
         let passes = self.config.police || self.take(now, size);
         if passes { self.waiting.pop() } else { None }
@@ -145,7 +146,7 @@ mod tests {
             rate: 1_200_000,
             burst: 4500,
             police,
-            limit: Limit::Packets(20),
+            limit: QueueLimit::Packets(20),
         };
         TokenBucket::new(config).expect("a bucket")
     }

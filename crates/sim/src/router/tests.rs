@@ -1,7 +1,7 @@
 //! Tests of routes over the fewest links.
 
 use super::*;
-use crate::ids::{Family, LinkId};
+use crate::ids::{AddressFamily, LinkId};
 use crate::link::{DirectionConfig, LinkConfig, Outage};
 use crate::topology::Routing;
 
@@ -28,7 +28,7 @@ fn two_addresses_are_two_paths() {
     let upper = connect(&mut topology, "upper", [a, b]);
     let lower = connect(&mut topology, "lower", [a, b]);
     let mut routes = Router::new(&topology);
-    let source = topology.address(a, upper, Family::V4).unwrap();
+    let source = topology.address(a, upper, AddressFamily::V4).unwrap();
     for link in [upper, lower] {
         let target = topology.interface(b, link).unwrap();
         let via = topology.interface(a, link).unwrap();
@@ -58,7 +58,7 @@ fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
     let mut routes = Router::new(&topology);
     let table = routes.table(&topology, target);
     let hop = |link| {
-        let source = topology.address(a, link, Family::V6).unwrap();
+        let source = topology.address(a, link, AddressFamily::V6).unwrap();
         routes.first_hop(&topology, a, source, table)
     };
     assert_eq!(hop(a_r1), Some(topology.interface(a, a_r1).unwrap()));
@@ -88,7 +88,7 @@ fn islands_are_unreachable_and_given_routes_win() {
     connect(&mut topology, "a-b", [a, b]);
     let b_c = connect(&mut topology, "b-c", [b, c]);
     let a_c = connect(&mut topology, "a-c", [a, c]);
-    let destination = topology.address(c, b_c, Family::V4).unwrap();
+    let destination = topology.address(c, b_c, AddressFamily::V4).unwrap();
     topology.add_route(a, destination, a_c).unwrap();
     let mut routes = Router::new(&topology);
     let target = topology.owner(destination).unwrap();

@@ -9,7 +9,7 @@ use super::Topology;
 use crate::error::BuildError;
 use crate::ids::{LinkId, MediumId, NodeId};
 use crate::link::{DirectionConfig, LinkConfig};
-use crate::wifi::{Parameters, Position};
+use crate::wifi::{AntennaPosition, WifiParameters};
 
 /// Configuration of an 802.11 medium, without its stations.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct MediumConfig {
     /// Name, unique among media; also the name of the random stream of its backoffs.
     pub name: String,
     /// Parameters shared by all stations of the medium.
-    pub parameters: Parameters,
+    pub parameters: WifiParameters,
 }
 
 /// A medium and its stations.
@@ -25,7 +25,7 @@ pub struct MediumConfig {
 pub(crate) struct WirelessMedium {
     pub config: MediumConfig,
     /// Nodes and positions of the stations, in the order of their station numbers.
-    pub stations: Vec<(NodeId, Position)>,
+    pub stations: Vec<(NodeId, AntennaPosition)>,
 }
 
 /// Wireless media and links of a topology.
@@ -74,7 +74,7 @@ impl Topology {
         &mut self,
         medium: MediumId,
         node: NodeId,
-        position: Position,
+        position: AntennaPosition,
     ) -> Result<(), BuildError> {
         self.check(node)?;
         let air = self.air(medium)?;

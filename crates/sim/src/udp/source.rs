@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::header::{self, HEADER};
 use crate::agent::Agent;
-use crate::workload::{Offer, Workload};
+use crate::workload::{NextMessage, Workload};
 
 /// Addresses and ports of a [`UdpSource`].
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,7 @@ impl Agent for UdpSource {
             return None;
         }
         match self.workload.next(now) {
-            Offer::Now(message) => {
+            NextMessage::Now(message) => {
                 let UdpSourceConfig {
                     path,
                     source_port,
@@ -114,12 +114,12 @@ impl Agent for UdpSource {
                     may_fragment: false,
                 })
             }
-            Offer::At(next) => {
+            NextMessage::At(next) => {
                 self.next = Some(next);
                 None
             }
             // The source sends no more until the workload has a message.
-            Offer::Waiting | Offer::Done => {
+            NextMessage::Waiting | NextMessage::Done => {
                 self.next = None;
                 None
             }

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::agent::{Agent, Attachment};
-use crate::ids::Family;
+use crate::ids::AddressFamily;
 use crate::ip::UDP;
 use crate::link::{DirectionConfig, Impairments, LinkConfig};
 use crate::rng::{Probability, Seed};
@@ -92,7 +92,7 @@ fn every_flipped_bit_is_noticed_and_delays_are_measured() {
         backward: DirectionConfig::instant(0),
     };
     topology.add_link(config).unwrap();
-    let address = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
     let config = UdpSourceConfig {
         path: Path::new(address(a), address(b)),
         source_port: 1,
@@ -121,7 +121,9 @@ fn every_flipped_bit_is_noticed_and_delays_are_measured() {
     assert_eq!(sent, 1000);
     let stats = *world.agent::<UdpSink>(sink).unwrap().stats();
     let link = world.topology().link("link").unwrap();
-    let on_link = world.link_stats(link, crate::Direction::Forward).unwrap();
+    let on_link = world
+        .link_stats(link, crate::LinkDirection::Forward)
+        .unwrap();
     assert_eq!(stats.corrupted, on_link.corrupted);
     assert!((420..580).contains(&stats.corrupted), "{}", stats.corrupted);
     assert_eq!(stats.received + stats.corrupted, 1000);

@@ -6,7 +6,7 @@ use rand_core::RngCore;
 use rand_pcg::Pcg32;
 
 use super::frame::StationId;
-use super::parameters::{BackoffRange, Parameters};
+use super::parameters::{BackoffRange, WifiParameters};
 
 /// Contention window and backoff counter (IEEE 802.11-1999 §9.2.4, §9.2.5.2).
 ///
@@ -33,7 +33,7 @@ pub(super) enum Interrupted {
 }
 
 impl Backoff {
-    pub(super) fn new(parameters: &Parameters, rng: Pcg32) -> Self {
+    pub(super) fn new(parameters: &WifiParameters, rng: Pcg32) -> Self {
         Self {
             window: parameters.cw_min,
             slots: 0,
@@ -44,7 +44,7 @@ impl Backoff {
     }
 
     /// Whether a backoff was drawn whose slots have not elapsed at `now`.
-    pub(super) fn in_progress(&self, now: Nanos, parameters: &Parameters) -> bool {
+    pub(super) fn in_progress(&self, now: Nanos, parameters: &WifiParameters) -> bool {
         self.drawn
             && self
                 .counting_from
@@ -62,7 +62,7 @@ impl Backoff {
     }
 
     /// Draws a new backoff; counting starts with [`count_from`](Self::count_from).
-    pub(super) fn draw(&mut self, parameters: &Parameters) {
+    pub(super) fn draw(&mut self, parameters: &WifiParameters) {
         let choices = match parameters.backoff_range {
             BackoffRange::ThroughWindow => self.window + 1,
             BackoffRange::BelowWindow => self.window,
@@ -86,7 +86,7 @@ impl Backoff {
 
     /// Counts slots from `from` on, because the medium is idle, unless counting has already
     /// started. Returns the time at which the last slot ends.
-    pub(super) fn count_from(&mut self, from: Nanos, parameters: &Parameters) -> Nanos {
+    pub(super) fn count_from(&mut self, from: Nanos, parameters: &WifiParameters) -> Nanos {
         *self.counting_from.get_or_insert(from) + self.span(parameters)
     }
 
@@ -95,7 +95,7 @@ impl Backoff {
         &mut self,
         now: Nanos,
         pending: bool,
-        parameters: &Parameters,
+        parameters: &WifiParameters,
     ) -> Interrupted {
         let Some(from) = self.counting_from else {
             return Interrupted::Idle;
@@ -115,16 +115,16 @@ impl Backoff {
     }
 
     /// Doubles the contention window after a failed attempt, up to `cw_max`.
-    pub(super) fn widen(&mut self, parameters: &Parameters) {
+    pub(super) fn widen(&mut self, parameters: &WifiParameters) {
         self.window = (self.window * 2 + 1).min(parameters.cw_max);
     }
 
     /// Resets the contention window to `cw_min`, because a packet was delivered or dropped.
-    pub(super) fn reset(&mut self, parameters: &Parameters) {
+    pub(super) fn reset(&mut self, parameters: &WifiParameters) {
         self.window = parameters.cw_min;
     }
 
-    fn span(&self, parameters: &Parameters) -> Nanos {
+    fn span(&self, parameters: &WifiParameters) -> Nanos {
         u64::from(self.slots) * parameters.slot
     }
 }

@@ -11,9 +11,9 @@ use rand_pcg::Pcg32;
 
 use super::backoff::{Backoff, Interrupted};
 use super::frame::{Frame, FrameKind, StationId};
-use super::ledger::{DropReason, StationStats};
-use super::parameters::{AfterError, IdleAccess, Parameters};
-use super::phy::{Timing, duration_field};
+use super::ledger::{StationStats, WifiDropReason};
+use super::parameters::{AfterError, IdleAccess, WifiParameters};
+use super::phy::{PhyTiming, duration_field};
 
 pub(super) use exchange::Exchange;
 
@@ -23,8 +23,8 @@ pub(super) const NO_DEADLINE: Nanos = Nanos::MAX;
 /// Parameters of the medium, and the times derived from them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    pub(super) parameters: Parameters,
-    pub(super) timing: Timing,
+    pub(super) parameters: WifiParameters,
+    pub(super) timing: PhyTiming,
 }
 
 /// State of a station.
@@ -56,7 +56,7 @@ pub(super) enum Finished {
     /// The ACK arrived.
     Confirmed,
     /// The retry limit was reached.
-    GivenUp(DropReason),
+    GivenUp(WifiDropReason),
 }
 
 /// Action of a station when its deadline expires.
@@ -280,7 +280,7 @@ impl Dcf {
 
     /// Starts a frame exchange for the packet. Returns its first frame, an RTS or the data frame.
     fn open(&mut self, now: Nanos, head: Outgoing, rules: &Rules) -> Frame {
-        let Timing { rts, cts, ack, .. } = rules.timing;
+        let PhyTiming { rts, cts, ack, .. } = rules.timing;
         let sifs = rules.parameters.sifs;
         self.backoff.clear();
         let frame = if head.announced {
@@ -315,7 +315,7 @@ impl Dcf {
 
     /// Sets the state of the station whose transmission of `frame` starts now.
     fn transmit(&mut self, now: Nanos, frame: &Frame, rules: &Rules) {
-        let Timing {
+        let PhyTiming {
             difs,
             cts_timeout,
             ack_timeout,
@@ -376,13 +376,13 @@ impl Dcf {
             (
                 &mut self.long_retries,
                 parameters.long_retry_limit,
-                DropReason::LongRetryLimit,
+                WifiDropReason::LongRetryLimit,
             )
         } else {
             (
                 &mut self.short_retries,
                 parameters.short_retry_limit,
-                DropReason::ShortRetryLimit,
+                WifiDropReason::ShortRetryLimit,
             )
         };
         *count += 1;
@@ -414,7 +414,7 @@ impl Dcf {
     /// Handles a frame that is addressed to this station, which is free to respond. Returns whether
     /// the frame carries a packet that was not received before.
     fn addressed(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> bool {
-        let Timing { cts, ack, .. } = rules.timing;
+        let PhyTiming { cts, ack, .. } = rules.timing;
         let answer = |kind, air_time, duration| Frame {
             kind,
             from: frame.to,

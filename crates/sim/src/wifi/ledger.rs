@@ -6,7 +6,7 @@ use super::phy::SignalStart;
 /// Reason for which a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum DropReason {
+pub enum WifiDropReason {
     /// The interface queue of the station was full.
     QueueFull,
     /// The packet exceeds the maximum length of a frame.
@@ -18,25 +18,25 @@ pub enum DropReason {
     LongRetryLimit,
 }
 
-impl DropReason {
-    /// All reasons, in the order of [`Ledger::dropped`].
-    pub const ALL: [DropReason; 4] = [
-        DropReason::QueueFull,
-        DropReason::TooLong,
-        DropReason::ShortRetryLimit,
-        DropReason::LongRetryLimit,
+impl WifiDropReason {
+    /// All reasons, in the order of [`MediumCounts::dropped`].
+    pub const ALL: [WifiDropReason; 4] = [
+        WifiDropReason::QueueFull,
+        WifiDropReason::TooLong,
+        WifiDropReason::ShortRetryLimit,
+        WifiDropReason::LongRetryLimit,
     ];
 }
 
 /// Packet counts of a medium. Packets are conserved: `offered = delivered + dropped + waiting`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct MediumCounts {
     /// Packets passed to the medium.
     pub offered: u64,
     /// Packets that arrived at their receiver; each counts once.
     pub delivered: u64,
-    /// Packets dropped, by reason, in the order of [`DropReason::ALL`].
-    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets dropped, by reason, in the order of [`WifiDropReason::ALL`].
+    pub dropped: [u64; WifiDropReason::ALL.len()],
     /// Packets in a queue or on the air.
     pub waiting: u64,
     /// Packets that the sender dropped although they had arrived, because every ACK was lost;
@@ -44,9 +44,9 @@ pub struct Ledger {
     pub delivered_unconfirmed: u64,
 }
 
-impl Ledger {
+impl MediumCounts {
     /// Packets dropped for `reason`.
-    pub fn dropped_for(&self, reason: DropReason) -> u64 {
+    pub fn dropped_for(&self, reason: WifiDropReason) -> u64 {
         self.dropped[reason as usize]
     }
 

@@ -14,14 +14,14 @@ use super::backoff::backoff_stream;
 use super::dcf::{Dcf, Exchange, Expired, Finished, NO_DEADLINE, Rules};
 use super::event_queue::{Air, Deadlines, Transmission};
 use super::frame::{Frame, FrameTrace, MacAddress, StationId};
-use super::ledger::{DropReason, Ledger, StationStats};
-use super::parameters::{ParameterError, Parameters};
-use super::phy::{Receiver, SignalEnd, Timing, TransmissionId};
-use super::propagation::{Position, propagation_delay};
+use super::ledger::{MediumCounts, StationStats, WifiDropReason};
+use super::parameters::{ParameterError, WifiParameters};
+use super::phy::{PhyTiming, SignalEnd, StationReceiver, TransmissionId};
+use super::propagation::{AntennaPosition, propagation_delay};
 
 /// A packet that has arrived at its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery<P> {
+pub struct DeliveredPacket<P> {
     /// Arrival time of the packet's last bit, nanoseconds.
     pub at: Nanos,
     /// Sending station.
@@ -36,7 +36,7 @@ pub struct Delivery<P> {
 
 /// A packet that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped<P> {
+pub struct DroppedPacket<P> {
     /// Time of the drop, nanoseconds.
     pub at: Nanos,
     /// Sending station, which dropped the packet.
@@ -46,19 +46,19 @@ pub struct Dropped<P> {
     /// Length in bytes, without frame headers.
     pub bytes: u32,
     /// Reason of the drop.
-    pub reason: DropReason,
+    pub reason: WifiDropReason,
     /// The packet.
     pub payload: P,
 }
 
 /// Outcome of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome<P> {
+pub enum TransmissionOutcome<P> {
     /// The packet arrived.
-    Delivered(Delivery<P>),
+    Delivered(DeliveredPacket<P>),
     /// The packet was dropped after it had been queued. Packets that [`Medium::enqueue`] refuses
     /// are returned by that function and have no outcome.
-    Dropped(Dropped<P>),
+    Dropped(DroppedPacket<P>),
 }
 
 /// A packet in the queue of a station. Its payload is removed at delivery; the other fields remain
@@ -80,10 +80,10 @@ struct Listener {
 
 #[derive(Debug)]
 struct Station<P> {
-    position: Position,
+    position: AntennaPosition,
     address: MacAddress,
     dcf: Dcf,
-    receiver: Receiver,
+    receiver: StationReceiver,
     queue: VecDeque<QueuedPacket<P>>,
     /// Stations that detect this station's transmissions, sorted by delay and then by station.
     listeners: Vec<Listener>,
@@ -106,8 +106,8 @@ pub struct Medium<P> {
     /// Number of instants with at least one event.
     instants: u64,
     events: u64,
-    ledger: Ledger,
-    outcomes: VecDeque<Outcome<P>>,
+    ledger: MediumCounts,
+    outcomes: VecDeque<TransmissionOutcome<P>>,
     frame_traces: Option<Vec<FrameTrace>>,
     /// Propagation between all stations, if every station hears all others; computed when the first
     /// packet arrives.
@@ -130,12 +130,12 @@ impl<P> Medium<P> {
     ///
     /// # Errors
     /// [`ParameterError`] if `parameters` are inconsistent.
-    pub fn new(parameters: Parameters, seed: u64) -> Result<Self, ParameterError> {
+    pub fn new(parameters: WifiParameters, seed: u64) -> Result<Self, ParameterError> {
         parameters.validate()?;
         Ok(Self {
             rules: Rules {
                 parameters,
-                timing: Timing::new(&parameters),
+                timing: PhyTiming::new(&parameters),
             },
             seed,
             stations: Vec::new(),
@@ -145,7 +145,7 @@ impl<P> Medium<P> {
             now: 0,
             instants: 0,
             events: 0,
-            ledger: Ledger::default(),
+            ledger: MediumCounts::default(),
             outcomes: VecDeque::new(),
             frame_traces: None,
             mesh: None,
@@ -163,7 +163,7 @@ impl<P> Medium<P> {
     /// there are already 65535 stations, [`ParameterError::Late`] after the first packet.
     pub fn add_station(
         &mut self,
-        position: Position,
+        position: AntennaPosition,
         address: MacAddress,
     ) -> Result<StationId, ParameterError> {
         if !(position.x.is_finite() && position.y.is_finite()) {
@@ -203,7 +203,7 @@ impl<P> Medium<P> {
             position,
             address,
             dcf: Dcf::new(id, &self.rules, rng),
-            receiver: Receiver::default(),
+            receiver: StationReceiver::default(),
             queue: VecDeque::new(),
             listeners,
         });
@@ -226,7 +226,7 @@ impl<P> Medium<P> {
         to: StationId,
         bytes: u32,
         payload: P,
-    ) -> Result<(), Dropped<P>> {
+    ) -> Result<(), DroppedPacket<P>> {
         assert!(
             to.index() < self.stations.len() && to != station,
             "a packet from {station:?} for {to:?}"
@@ -239,15 +239,15 @@ impl<P> Medium<P> {
         let parameters = &self.rules.parameters;
         let sender = &mut self.stations[station.index()];
         let refusal = if bytes > parameters.longest_packet {
-            Some(DropReason::TooLong)
+            Some(WifiDropReason::TooLong)
         } else if sender.queue.len() >= parameters.queue_limit {
-            Some(DropReason::QueueFull)
+            Some(WifiDropReason::QueueFull)
         } else {
             None
         };
         if let Some(reason) = refusal {
             self.ledger.dropped[reason as usize] += 1;
-            return Err(Dropped {
+            return Err(DroppedPacket {
                 at: now,
                 from: station,
                 to,
@@ -362,7 +362,7 @@ impl<P> Medium<P> {
     }
 
     /// Outcome of the next packet that was delivered or dropped, in the order of time.
-    pub fn poll_outcome(&mut self) -> Option<Outcome<P>> {
+    pub fn poll_outcome(&mut self) -> Option<TransmissionOutcome<P>> {
         self.outcomes.pop_front()
     }
 
@@ -384,7 +384,7 @@ impl<P> Medium<P> {
     }
 
     /// Packet counts of the medium.
-    pub fn ledger(&self) -> Ledger {
+    pub fn ledger(&self) -> MediumCounts {
         self.ledger
     }
 
@@ -399,7 +399,7 @@ impl<P> Medium<P> {
     }
 
     /// Address and position of `station`.
-    pub fn station(&self, station: StationId) -> (MacAddress, Position) {
+    pub fn station(&self, station: StationId) -> (MacAddress, AntennaPosition) {
         let station = &self.stations[station.index()];
         (station.address, station.position)
     }
@@ -410,12 +410,12 @@ impl<P> Medium<P> {
     }
 
     /// Parameters of the medium.
-    pub fn parameters(&self) -> &Parameters {
+    pub fn parameters(&self) -> &WifiParameters {
         &self.rules.parameters
     }
 
     /// Times derived from the parameters.
-    pub fn timing(&self) -> &Timing {
+    pub fn timing(&self) -> &PhyTiming {
         &self.rules.timing
     }
 
@@ -549,13 +549,14 @@ impl<P> Medium<P> {
             self.ledger.waiting -= 1;
             self.ledger.delivered += 1;
             let bytes = packet.bytes;
-            self.outcomes.push_back(Outcome::Delivered(Delivery {
-                at: now,
-                from,
-                to,
-                bytes,
-                payload,
-            }));
+            self.outcomes
+                .push_back(TransmissionOutcome::Delivered(DeliveredPacket {
+                    at: now,
+                    from,
+                    to,
+                    bytes,
+                    payload,
+                }));
         }
     }
 
@@ -576,20 +577,27 @@ impl<P> Medium<P> {
         self.rearm(station, now);
     }
 
-    fn give_up(&mut self, at: Nanos, from: StationId, packet: QueuedPacket<P>, reason: DropReason) {
+    fn give_up(
+        &mut self,
+        at: Nanos,
+        from: StationId,
+        packet: QueuedPacket<P>,
+        reason: WifiDropReason,
+    ) {
         let QueuedPacket { to, bytes, payload } = packet;
         match payload {
             Some(payload) => {
                 self.ledger.waiting -= 1;
                 self.ledger.dropped[reason as usize] += 1;
-                self.outcomes.push_back(Outcome::Dropped(Dropped {
-                    at,
-                    from,
-                    to,
-                    bytes,
-                    reason,
-                    payload,
-                }));
+                self.outcomes
+                    .push_back(TransmissionOutcome::Dropped(DroppedPacket {
+                        at,
+                        from,
+                        to,
+                        bytes,
+                        reason,
+                        payload,
+                    }));
             }
             None => self.ledger.delivered_unconfirmed += 1,
         }

@@ -32,10 +32,10 @@ pub mod propagation;
 mod tests;
 
 pub use frame::{Frame, FrameKind, FrameTrace, MacAddress, StationId};
-pub use ledger::{DropReason, Ledger, StationStats};
-pub use medium::{Delivery, Dropped, Medium, Outcome};
+pub use ledger::{MediumCounts, StationStats, WifiDropReason};
+pub use medium::{DeliveredPacket, DroppedPacket, Medium, TransmissionOutcome};
 pub use parameters::{
-    AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, ResponseTimeout,
+    AfterError, BackoffRange, IdleAccess, ParameterError, ResponseTimeout, WifiParameters,
 };
-pub use phy::Timing;
-pub use propagation::{Position, Propagation, Radio};
+pub use phy::PhyTiming;
+pub use propagation::{AntennaPosition, PropagationLoss, Radio};

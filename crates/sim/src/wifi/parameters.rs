@@ -4,7 +4,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, SECOND};
 use thiserror::Error;
 
-use super::propagation::{Propagation, Radio};
+use super::propagation::{PropagationLoss, Radio};
 
 /// Time for which a sender waits for a CTS or an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub enum BackoffRange {
 }
 
 /// Parameters shared by all stations of a medium. There are two named sets:
-/// [`Parameters::ieee80211b`] and [`Parameters::rafiq2007`].
+/// [`WifiParameters::ieee80211b`] and [`WifiParameters::rafiq2007`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
+pub struct WifiParameters {
     /// Slot time of the backoff, nanoseconds.
     pub slot: Nanos,
     /// SIFS, nanoseconds: the gap before a CTS, an ACK, or the data frame after a CTS.
@@ -116,7 +116,7 @@ pub struct Parameters {
     pub radio: Radio,
 }
 
-impl Parameters {
+impl WifiParameters {
     /// IEEE 802.11b at 11 Mb/s with the long preamble, and the MIB defaults of IEEE 802.11-1999 and
     /// -2007.
     ///
@@ -166,7 +166,7 @@ impl Parameters {
                 receive_gain: 1.0,
                 antenna_height: 1.5,
                 system_loss: 1.0,
-                propagation: Propagation::TwoRayGround,
+                propagation: PropagationLoss::TwoRayGround,
             },
         }
     }
@@ -180,7 +180,7 @@ impl Parameters {
     /// lacked it too, ns-2 used 281.8 mW and 3.652e-10 W. At the distances of the thesis (84 m and
     /// 191 m) no reception depends on this difference.
     ///
-    /// Differences from 802.11b ([`Parameters::ieee80211b`]):
+    /// Differences from 802.11b ([`WifiParameters::ieee80211b`]):
     ///
     /// | here | 802.11b |
     /// |---|---|
@@ -322,7 +322,7 @@ impl Parameters {
 /// Upper bound of counts and lengths, so that sums of times never overflow.
 const LARGE: u32 = 1 << 16;
 
-impl Default for Parameters {
+impl Default for WifiParameters {
     fn default() -> Self {
         Self::ieee80211b()
     }
@@ -354,15 +354,15 @@ mod tests {
 
     #[test]
     fn the_named_sets_are_valid() {
-        assert_eq!(Parameters::ieee80211b().validate(), Ok(()));
-        assert_eq!(Parameters::rafiq2007().validate(), Ok(()));
-        assert_eq!(Parameters::default(), Parameters::ieee80211b());
+        assert_eq!(WifiParameters::ieee80211b().validate(), Ok(()));
+        assert_eq!(WifiParameters::rafiq2007().validate(), Ok(()));
+        assert_eq!(WifiParameters::default(), WifiParameters::ieee80211b());
     }
 
     #[test]
     fn nonsense_is_refused_by_name() {
-        let refused = |change: fn(&mut Parameters)| {
-            let mut parameters = Parameters::ieee80211b();
+        let refused = |change: fn(&mut WifiParameters)| {
+            let mut parameters = WifiParameters::ieee80211b();
             change(&mut parameters);
             parameters.validate().unwrap_err()
         };

@@ -3,12 +3,12 @@
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, SECOND};
 
-use super::parameters::{Parameters, ResponseTimeout};
+use super::parameters::{ResponseTimeout, WifiParameters};
 use super::propagation::Radio;
 
-/// All times derived from [`Parameters`], nanoseconds.
+/// All times derived from [`WifiParameters`], nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing {
+pub struct PhyTiming {
     /// DIFS, the gap before a frame that starts an exchange: SIFS and two slots.
     pub difs: Nanos,
     /// EIFS, the gap after an error: SIFS, the air time of an ACK at the basic rate, and DIFS.
@@ -27,9 +27,9 @@ pub struct Timing {
     pub ack_timeout: Nanos,
 }
 
-impl Timing {
+impl PhyTiming {
     /// Computes the times for `parameters`, which must be valid.
-    pub fn new(parameters: &Parameters) -> Self {
+    pub fn new(parameters: &WifiParameters) -> Self {
         let plcp = u64::from(parameters.preamble_bits + parameters.plcp_header_bits) * SECOND
             / parameters.plcp_rate;
         let control = |bytes| plcp + body(parameters, bytes, parameters.basic_rate);
@@ -55,7 +55,7 @@ impl Timing {
     }
 
     /// Air time of a data frame that carries a packet of `packet` bytes, nanoseconds.
-    pub fn data(&self, parameters: &Parameters, packet: u32) -> Nanos {
+    pub fn data(&self, parameters: &WifiParameters, packet: u32) -> Nanos {
         self.plcp
             + body(
                 parameters,
@@ -66,7 +66,7 @@ impl Timing {
 }
 
 /// Air time of the part of a frame after its PLCP header, nanoseconds.
-fn body(parameters: &Parameters, bytes: u32, rate: u64) -> Nanos {
+fn body(parameters: &WifiParameters, bytes: u32, rate: u64) -> Nanos {
     (u64::from(bytes) * 8 * SECOND)
         .div_ceil(rate)
         .next_multiple_of(parameters.air_time_unit)
@@ -127,13 +127,13 @@ pub enum SignalEnd {
 
 /// Receiver of one station: all signals at its antenna, and the frame that it follows.
 #[derive(Clone, Debug, Default)]
-pub struct Receiver {
+pub struct StationReceiver {
     signals: Vec<Signal>,
     lock: Option<Lock>,
     transmitting_until: Nanos,
 }
 
-impl Receiver {
+impl StationReceiver {
     /// Whether a signal is present at the antenna.
     pub fn is_busy(&self) -> bool {
         !self.signals.is_empty()

@@ -10,21 +10,21 @@ pub const SPEED_OF_LIGHT: f64 = 299_792_458.0;
 
 /// Position of an antenna, in metres on a plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Position {
+pub struct AntennaPosition {
     /// Metres east of the origin.
     pub x: f64,
     /// Metres north of the origin.
     pub y: f64,
 }
 
-impl Position {
+impl AntennaPosition {
     /// The position `(x, y)`, in metres.
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
 
     /// Distance to `other`, metres.
-    pub fn distance(self, other: Position) -> f64 {
+    pub fn distance(self, other: AntennaPosition) -> f64 {
         let (dx, dy) = (self.x - other.x, self.y - other.y);
         (dx * dx + dy * dy).sqrt()
     }
@@ -37,7 +37,7 @@ pub fn propagation_delay(distance: f64) -> Nanos {
 
 /// Propagation loss model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Propagation {
+pub enum PropagationLoss {
     /// Friis' equation: power decreases with the square of the distance.
     FreeSpace,
     /// Friis' equation up to the crossover distance `4 pi h_t h_r / lambda`. Beyond it, power
@@ -71,7 +71,7 @@ pub struct Radio {
     /// System losses other than propagation, a ratio of at least 1.
     pub system_loss: f64,
     /// Propagation loss model.
-    pub propagation: Propagation,
+    pub propagation: PropagationLoss,
 }
 
 impl Radio {
@@ -86,7 +86,8 @@ impl Radio {
         SPEED_OF_LIGHT / self.frequency
     }
 
-    /// Distance in metres beyond which [`Propagation::TwoRayGround`] differs from Friis' equation.
+    /// Distance in metres beyond which [`PropagationLoss::TwoRayGround`] differs from Friis'
+    /// equation.
     pub fn crossover_distance(&self) -> f64 {
         4.0 * std::f64::consts::PI * self.antenna_height * self.antenna_height / self.wavelength()
     }
@@ -97,7 +98,7 @@ impl Radio {
     pub fn received_power(&self, distance: f64) -> f64 {
         let sent = self.transmit_power * self.transmit_gain * self.receive_gain / self.system_loss;
         let square = distance * distance;
-        let gain = if self.propagation == Propagation::TwoRayGround
+        let gain = if self.propagation == PropagationLoss::TwoRayGround
             && distance > self.crossover_distance()
         {
             let height = self.antenna_height * self.antenna_height;
@@ -117,7 +118,7 @@ impl Radio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wifi::Parameters;
+    use crate::wifi::WifiParameters;
 
     fn close(found: f64, expected: f64) {
         assert!(
@@ -130,8 +131,8 @@ mod tests {
     fn friis_by_hand() {
         // From Rafiq's access point at (1, 2) to his first node at (80, 30) the distance is 83.815
         // m. With lambda = 0.124914 m, (lambda / 4 pi d)^2 = 1.40657e-8, times 33.962527 mW.
-        let radio = Parameters::rafiq2007().radio;
-        let distance = Position::new(1.0, 2.0).distance(Position::new(80.0, 30.0));
+        let radio = WifiParameters::rafiq2007().radio;
+        let distance = AntennaPosition::new(1.0, 2.0).distance(AntennaPosition::new(80.0, 30.0));
         close(distance, 83.815);
         close(radio.received_power(distance), 4.7771e-10);
         assert_eq!(propagation_delay(distance), 279);
@@ -139,17 +140,17 @@ mod tests {
 
     #[test]
     fn two_rays_take_over_beyond_the_crossover() {
-        let mut radio = Parameters::rafiq2007().radio;
+        let mut radio = WifiParameters::rafiq2007().radio;
         close(radio.crossover_distance(), 226.35);
         // At 400 m, h^4 / d^4 = 5.0625 / 2.56e10 = 1.97754e-10.
         close(radio.received_power(400.0), 3.3962527e-2 * 1.97754e-10);
-        radio.propagation = Propagation::FreeSpace;
+        radio.propagation = PropagationLoss::FreeSpace;
         close(radio.received_power(400.0), 3.3962527e-2 * 6.1755e-10);
     }
 
     #[test]
     fn the_two_laws_meet_at_the_crossover() {
-        let radio = Parameters::ieee80211b().radio;
+        let radio = WifiParameters::ieee80211b().radio;
         let crossover = radio.crossover_distance();
         close(
             radio.received_power(crossover * 1.000_001),
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn power_is_never_gained_and_never_grows_with_distance() {
-        let radio = Parameters::ieee80211b().radio;
+        let radio = WifiParameters::ieee80211b().radio;
         let mut last = radio.received_power(0.0);
         assert_eq!(last, radio.transmit_power);
         for step in 1..20_000 {

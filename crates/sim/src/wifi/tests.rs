@@ -13,12 +13,12 @@ use super::*;
 const US: Nanos = 1_000;
 
 /// A medium with stations at `places`, whose packets are numbers.
-fn medium(parameters: Parameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<StationId>) {
+fn medium(parameters: WifiParameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<StationId>) {
     let mut medium = Medium::new(parameters, 1).unwrap();
     let place = |(index, &(x, y)): (usize, &(f64, f64))| {
         medium
             .add_station(
-                Position::new(x, y),
+                AntennaPosition::new(x, y),
                 MacAddress([2, 0, 0, 0, 0, index as u8]),
             )
             .unwrap()
@@ -39,7 +39,7 @@ fn told(medium: &mut Medium<u32>) -> Vec<SentFrame> {
 }
 
 /// Runs until no event is left, and returns the outcomes of the packets.
-fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
+fn finish(medium: &mut Medium<u32>) -> Vec<TransmissionOutcome<u32>> {
     while let Some(at) = medium.next_event() {
         medium.advance(at);
     }
@@ -47,10 +47,10 @@ fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
 }
 
 /// The delivered packets, with their times.
-fn delivered(outcomes: &[Outcome<u32>]) -> Vec<(Nanos, u32)> {
-    let delivery = |outcome: &Outcome<u32>| match outcome {
-        Outcome::Delivered(delivery) => Some((delivery.at, delivery.payload)),
-        Outcome::Dropped(_) => None,
+fn delivered(outcomes: &[TransmissionOutcome<u32>]) -> Vec<(Nanos, u32)> {
+    let delivery = |outcome: &TransmissionOutcome<u32>| match outcome {
+        TransmissionOutcome::Delivered(delivery) => Some((delivery.at, delivery.payload)),
+        TransmissionOutcome::Dropped(_) => None,
     };
     outcomes.iter().filter_map(delivery).collect()
 }

@@ -3,7 +3,7 @@
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
-use super::{BoxedWorkload, Context, Facts, Message, Offer, SIZE, Workload};
+use super::{BoxedWorkload, Context, Facts, Message, NextMessage, SIZE, Workload};
 
 kind! {
     /// The parameters of [`Bulk`].
@@ -49,16 +49,16 @@ impl Bulk {
 }
 
 impl Workload for Bulk {
-    fn next(&mut self, _now: Nanos) -> Offer {
+    fn next(&mut self, _now: Nanos) -> NextMessage {
         let mut size = self.message;
         if let Some(left) = &mut self.left {
             size = size.min(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= size as u64;
         }
         if size == 0 {
-            Offer::Done
+            NextMessage::Done
         } else {
-            Offer::Now(Message::new(size))
+            NextMessage::Now(Message::new(size))
         }
     }
 

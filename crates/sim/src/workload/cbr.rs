@@ -3,7 +3,7 @@
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
-use super::{BoxedWorkload, COUNT, Context, Facts, MESSAGE, Message, Offer, RATE, Workload};
+use super::{BoxedWorkload, COUNT, Context, Facts, MESSAGE, Message, NextMessage, RATE, Workload};
 use crate::error::BuildError;
 
 kind! {
@@ -92,17 +92,17 @@ impl Cbr {
 }
 
 impl Workload for Cbr {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         if self.messages == Some(self.offered) {
-            return Offer::Done;
+            return NextMessage::Done;
         }
         let begin = *self.begin.get_or_insert(now);
         let due = begin.saturating_add(self.pace.after(self.offered));
         if due > now {
-            return Offer::At(due);
+            return NextMessage::At(due);
         }
         self.offered += 1;
-        Offer::Now(Message::new(self.pace.message).due(due))
+        NextMessage::Now(Message::new(self.pace.message).due(due))
     }
 
     fn facts(&self) -> Facts {

@@ -4,7 +4,7 @@
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{BoxedWorkload, Context, Facts, INTERVAL, Message, Offer, SIZE, Workload};
+use super::{BoxedWorkload, Context, Facts, INTERVAL, Message, NextMessage, SIZE, Workload};
 use crate::error::BuildError;
 
 kind! {
@@ -30,21 +30,21 @@ kind! {
     /// Small messages on stream 0, and large messages round robin on the following streams. Each
     /// class has a constant interval; the first messages of both classes are sent at the same time.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "mixed", |config, _| {
-        let small = Class::new(config.small, config.small_every);
-        let large = Class::new(config.large, config.large_every);
+        let small = MessageClass::new(config.small, config.small_every);
+        let large = MessageClass::new(config.large, config.large_every);
         Ok(Box::new(Mixed::new(small, large, config.large_streams)?))
     };
 }
 
 /// Class of messages with one size and a constant interval.
 #[derive(Clone, Copy, Debug)]
-pub struct Class {
+pub struct MessageClass {
     size: usize,
     every: Nanos,
     offered: u64,
 }
 
-impl Class {
+impl MessageClass {
     /// Messages of `size` bytes, one every `every` nanoseconds.
     pub const fn new(size: usize, every: Nanos) -> Self {
         Self {
@@ -63,8 +63,8 @@ impl Class {
 /// Workload that mixes small and large messages.
 #[derive(Clone, Debug)]
 pub struct Mixed {
-    small: Class,
-    large: Class,
+    small: MessageClass,
+    large: MessageClass,
     large_streams: u16,
     begin: Option<Nanos>,
 }
@@ -74,7 +74,11 @@ impl Mixed {
     ///
     /// # Errors
     /// [`BuildError::Workload`] if a size, an interval or the number of streams is 0.
-    pub fn new(small: Class, large: Class, large_streams: u16) -> Result<Self, BuildError> {
+    pub fn new(
+        small: MessageClass,
+        large: MessageClass,
+        large_streams: u16,
+    ) -> Result<Self, BuildError> {
         if [small, large]
             .iter()
             .any(|it| it.size == 0 || it.every == 0)
@@ -101,7 +105,7 @@ impl Mixed {
 }
 
 impl Workload for Mixed {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         let begin = *self.begin.get_or_insert(now);
         let small = self.small.due() <= self.large.due();
         let class = if small {
@@ -111,7 +115,7 @@ impl Workload for Mixed {
         };
         let due = begin.saturating_add(class.due());
         if due > now {
-            return Offer::At(due);
+            return NextMessage::At(due);
         }
         let number = class.offered;
         class.offered += 1;
@@ -120,7 +124,7 @@ impl Workload for Mixed {
         } else {
             1 + (number % u64::from(self.large_streams)) as u16
         };
-        Offer::Now(Message {
+        NextMessage::Now(Message {
             stream: Some(stream),
             ..Message::new(class.size).due(due)
         })
@@ -142,12 +146,13 @@ mod tests {
 
     #[test]
     fn each_class_keeps_its_own_interval_and_streams() {
-        let mut mixed = Mixed::new(Class::new(200, 30), Class::new(1_000, 70), 2).unwrap();
+        let mut mixed =
+            Mixed::new(MessageClass::new(200, 30), MessageClass::new(1_000, 70), 2).unwrap();
         let (mut now, mut offers) = (5, Vec::new());
         while offers.len() < 8 {
             match mixed.next(now) {
-                Offer::Now(message) => offers.push((now - 5, message.size, message.stream)),
-                Offer::At(next) => now = next,
+                NextMessage::Now(message) => offers.push((now - 5, message.size, message.stream)),
+                NextMessage::At(next) => now = next,
                 other => panic!("{other:?}"),
             }
         }
@@ -169,10 +174,10 @@ mod tests {
 
     #[test]
     fn nothing_of_it_may_be_zero() {
-        let class = Class::new(1, 1);
+        let class = MessageClass::new(1, 1);
         for (small, large, streams) in [
-            (Class::new(0, 1), class, 1),
-            (class, Class::new(1, 0), 1),
+            (MessageClass::new(0, 1), class, 1),
+            (class, MessageClass::new(1, 0), 1),
             (class, class, 0),
         ] {
             assert!(Mixed::new(small, large, streams).is_err());

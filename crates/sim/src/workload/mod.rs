@@ -18,10 +18,10 @@ use anabranch_transport::Nanos;
 pub use bulk::Bulk;
 pub use cbr::Cbr;
 pub use mixed::Mixed;
-pub use on_off::{OnOff, Span};
+pub use on_off::{OnOff, PeriodLength};
 pub use request_response::RequestResponse;
-pub use trace::{Trace, TraceEntry};
-pub use transfers::{Arrivals, Transfers};
+pub use trace::{MessageTrace, TraceEntry};
+pub use transfers::{Arrivals, OpenLoop};
 
 use crate::rng::{Rng, Seed};
 
@@ -157,7 +157,7 @@ impl Message {
 
 /// Result of polling a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum NextMessage {
     /// A message, which is thereby removed from the workload.
     Now(Message),
     /// The next message is due at this time, nanoseconds.
@@ -221,7 +221,7 @@ impl Facts {
 /// at the first call.
 pub trait Workload {
     /// Polls the workload at `now`.
-    fn next(&mut self, now: Nanos) -> Offer;
+    fn next(&mut self, now: Nanos) -> NextMessage;
 
     /// Called when the last byte of an answer arrives.
     fn answered(&mut self, now: Nanos) {
@@ -235,7 +235,7 @@ pub trait Workload {
 }
 
 impl Workload for BoxedWorkload {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         (**self).next(now)
     }
 

@@ -5,7 +5,7 @@ use anabranch_transport::Nanos;
 
 use super::cbr::Pace;
 use super::{
-    BoxedWorkload, Context, Facts, INTERVAL, MESSAGE, Message, Offer, PAUSE, RATE, Workload,
+    BoxedWorkload, Context, Facts, INTERVAL, MESSAGE, Message, NextMessage, PAUSE, RATE, Workload,
 };
 use crate::error::BuildError;
 use crate::rng::Rng;
@@ -25,7 +25,7 @@ kind! {
     }
     /// A constant rate in on periods, and no data in off periods.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "on-off", |config, context: Context| {
-        let [on, off] = [config.on, config.off].map(|it| Span::new(it, config.exponential));
+        let [on, off] = [config.on, config.off].map(|it| PeriodLength::new(it, config.exponential));
         let source = OnOff::new(config.rate, config.message, on, off, context.rng);
         Ok(Box::new(source?))
     };
@@ -33,32 +33,32 @@ kind! {
 
 /// Distribution of the duration of a burst or a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum PeriodLength {
     /// Constant duration, nanoseconds.
     Fixed(Nanos),
     /// Exponential distribution with this mean, nanoseconds.
     Exponential(Nanos),
 }
 
-impl Span {
+impl PeriodLength {
     /// A constant duration of `mean`, or an exponential distribution with this mean.
     pub(super) fn new(mean: Nanos, exponential: bool) -> Self {
         match exponential {
-            true => Span::Exponential(mean),
-            false => Span::Fixed(mean),
+            true => PeriodLength::Exponential(mean),
+            false => PeriodLength::Fixed(mean),
         }
     }
 
     pub(super) fn draw(self, rng: &mut Rng) -> Nanos {
         match self {
-            Span::Fixed(span) => span,
-            Span::Exponential(mean) => rng.exponential(mean),
+            PeriodLength::Fixed(span) => span,
+            PeriodLength::Exponential(mean) => rng.exponential(mean),
         }
     }
 
     pub(super) fn mean(self) -> Nanos {
         match self {
-            Span::Fixed(mean) | Span::Exponential(mean) => mean,
+            PeriodLength::Fixed(mean) | PeriodLength::Exponential(mean) => mean,
         }
     }
 }
@@ -67,8 +67,8 @@ impl Span {
 #[derive(Clone, Debug)]
 pub struct OnOff {
     pace: Pace,
-    on: Span,
-    off: Span,
+    on: PeriodLength,
+    off: PeriodLength,
     rng: Rng,
     /// The current or next burst: its start, its end, and the number of messages offered in it.
     burst: Option<(Nanos, Nanos, u64)>,
@@ -83,8 +83,8 @@ impl OnOff {
     pub fn new(
         rate: u64,
         message: usize,
-        on: Span,
-        off: Span,
+        on: PeriodLength,
+        off: PeriodLength,
         rng: Rng,
     ) -> Result<Self, BuildError> {
         if on.mean() == 0 {
@@ -107,7 +107,7 @@ impl OnOff {
 }
 
 impl Workload for OnOff {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         let mut burst = match self.burst {
             Some(burst) => burst,
             None => self.burst_from(now),
@@ -119,13 +119,13 @@ impl Workload for OnOff {
                 let pause = self.off.draw(&mut self.rng);
                 burst = self.burst_from(end.saturating_add(pause));
                 if end == Nanos::MAX {
-                    break Offer::Done;
+                    break NextMessage::Done;
                 }
             } else if due > now {
-                break Offer::At(due);
+                break NextMessage::At(due);
             } else {
                 burst.2 += 1;
-                break Offer::Now(Message::new(self.pace.message).due(due));
+                break NextMessage::Now(Message::new(self.pace.message).due(due));
             }
         };
         self.burst = Some(burst);

@@ -6,7 +6,9 @@ use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
 use super::transfers::MAX_MESSAGE;
-use super::{BoxedWorkload, COUNT, Context, Facts, Message, Offer, PAUSE, Span, Workload};
+use super::{
+    BoxedWorkload, COUNT, Context, Facts, Message, NextMessage, PAUSE, PeriodLength, Workload,
+};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -38,7 +40,7 @@ kind! {
     /// request with its answer. Requires a transport that carries data in both directions.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "request-response", |config, context: Context| {
         let sizes = [size::make(&config.request)?, size::make(&config.response)?];
-        let think = Span::new(config.think, config.exponential);
+        let think = PeriodLength::new(config.think, config.exponential);
         let piece = config.message.unwrap_or(context.packet);
         let made = RequestResponse::new(sizes, think, piece, context.rng)?;
         Ok(Box::new(match config.count {
@@ -52,7 +54,7 @@ kind! {
 pub struct RequestResponse {
     /// Size distributions of requests and of responses.
     sizes: [Box<dyn Sizes>; 2],
-    think: Span,
+    think: PeriodLength,
     piece: usize,
     rng: Rng,
     left: Option<u64>,
@@ -79,7 +81,7 @@ impl RequestResponse {
     /// request or response, is 0.
     pub fn new(
         sizes: [Box<dyn Sizes>; 2],
-        think: Span,
+        think: PeriodLength,
         piece: usize,
         rng: Rng,
     ) -> Result<Self, BuildError> {
@@ -105,16 +107,16 @@ impl RequestResponse {
 }
 
 impl Workload for RequestResponse {
-    fn next(&mut self, now: Nanos) -> Offer {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         let due = match self.state {
-            State::Waiting => return Offer::Waiting,
-            State::Thinking(until) if until > now => return Offer::At(until),
+            State::Waiting => return NextMessage::Waiting,
+            State::Thinking(until) if until > now => return NextMessage::At(until),
             State::Thinking(until) => until,
             State::Ready => now,
         };
         // `Done` closes the source, so it is returned only after the last response.
         if self.left == Some(0) {
-            return Offer::Done;
+            return NextMessage::Done;
         }
         self.left = self.left.map(|left| left - 1);
         self.state = State::Waiting;
@@ -123,7 +125,7 @@ impl Workload for RequestResponse {
             usize::try_from(sizes.draw(rng)).unwrap_or(usize::MAX)
         };
         let asked = size(request, &mut self.rng);
-        Offer::Now(Message {
+        NextMessage::Now(Message {
             piece: Some(self.piece),
             answer: Some(size(answer, &mut self.rng)),
             ..Message::new(asked).due(due)

@@ -11,12 +11,12 @@ fn offers(workload: &mut dyn Workload, begin: Nanos, end: Nanos) -> Vec<(Nanos, 
     let (mut now, mut offers) = (begin, Vec::new());
     loop {
         match workload.next(now) {
-            Offer::Now(message) => offers.push((now, message.size)),
-            Offer::At(next) if next <= end => {
+            NextMessage::Now(message) => offers.push((now, message.size)),
+            NextMessage::At(next) if next <= end => {
                 assert!(next > now);
                 now = next;
             }
-            Offer::At(_) | Offer::Waiting | Offer::Done => return offers,
+            NextMessage::At(_) | NextMessage::Waiting | NextMessage::Done => return offers,
         }
     }
 }
@@ -25,12 +25,12 @@ fn offers(workload: &mut dyn Workload, begin: Nanos, end: Nanos) -> Vec<(Nanos, 
 fn bulk_ends_with_its_last_byte() {
     let mut bulk = Bulk::of(2500, 1000);
     assert_eq!(offers(&mut bulk, 5, 5), [(5, 1000), (5, 1000), (5, 500)]);
-    assert_eq!(bulk.next(9), Offer::Done);
+    assert_eq!(bulk.next(9), NextMessage::Done);
     let mut endless = Bulk::endless(7);
     for _ in 0..1000 {
         assert!(matches!(
             endless.next(1),
-            Offer::Now(Message { size: 7, .. })
+            NextMessage::Now(Message { size: 7, .. })
         ));
     }
 }
@@ -60,14 +60,14 @@ fn cbr_offers_late_messages_that_were_not_polled_in_time() {
     let mut cbr = Cbr::new(8000, 100).unwrap().limited_to(4);
     assert_eq!(offers(&mut cbr, 0, 0), [(0, 100)]);
     assert_eq!(offers(&mut cbr, SECOND, SECOND), [(SECOND, 100); 3]);
-    assert_eq!(cbr.next(SECOND), Offer::Done);
+    assert_eq!(cbr.next(SECOND), NextMessage::Done);
     assert!(Cbr::new(0, 100).is_err());
     assert!(Cbr::new(1, 0).is_err());
 }
 
 #[test]
 fn on_off_with_fixed_spans_repeats() {
-    let (on, off) = (Span::Fixed(250), Span::Fixed(1000));
+    let (on, off) = (PeriodLength::Fixed(250), PeriodLength::Fixed(1000));
     // Messages of 100 bytes are 100 ns apart, so each burst has three, at 0, 100 and 200.
     let rng = Seed::default().stream("on-off");
     let mut source = OnOff::new(8_000_000_000, 100, on, off, rng).unwrap();
@@ -78,8 +78,8 @@ fn on_off_with_fixed_spans_repeats() {
 #[test]
 fn on_off_with_exponential_spans_has_its_mean_rate() {
     let (on, off) = (
-        Span::Exponential(500_000_000),
-        Span::Exponential(1_500_000_000),
+        PeriodLength::Exponential(500_000_000),
+        PeriodLength::Exponential(1_500_000_000),
     );
     let rng = Seed::new(3, 0).stream("on-off");
     let mut source = OnOff::new(80_000, 100, on, off, rng).unwrap();
@@ -90,54 +90,54 @@ fn on_off_with_exponential_spans_has_its_mean_rate() {
     let expected = 10_000.0 * (50.0 + 0.5);
     assert!((sent / expected - 1.0).abs() < 0.04, "{sent}");
     let rng = Seed::default().stream("x");
-    assert!(OnOff::new(1, 1, Span::Fixed(0), off, rng).is_err());
+    assert!(OnOff::new(1, 1, PeriodLength::Fixed(0), off, rng).is_err());
 }
 
 #[test]
 fn a_trace_is_offered_as_written() {
     let entry = |at, size, stream| TraceEntry { at, size, stream };
     let entries = vec![entry(0, 5, 2), entry(7, 6, 0), entry(7, 8, 0)];
-    let mut trace = Trace::new(entries).unwrap();
+    let mut trace = MessageTrace::new(entries).unwrap();
     assert_eq!(
         trace.next(100),
-        Offer::Now(Message {
+        NextMessage::Now(Message {
             stream: Some(2),
             ..Message::new(5).due(100)
         })
     );
-    assert_eq!(trace.next(100), Offer::At(107));
+    assert_eq!(trace.next(100), NextMessage::At(107));
     assert_eq!(offers(&mut trace, 107, 107), [(107, 6), (107, 8)]);
-    assert_eq!(trace.next(108), Offer::Done);
-    assert!(Trace::new(vec![entry(2, 1, 0), entry(1, 1, 0)]).is_err());
-    assert!(Trace::new(vec![entry(2, 0, 0)]).is_err());
+    assert_eq!(trace.next(108), NextMessage::Done);
+    assert!(MessageTrace::new(vec![entry(2, 1, 0), entry(1, 1, 0)]).is_err());
+    assert!(MessageTrace::new(vec![entry(2, 0, 0)]).is_err());
 }
 
 #[test]
 fn fixed_arrivals_keep_their_gap() {
     let arrivals = Arrivals {
-        gaps: Span::Fixed(SECOND),
+        gaps: PeriodLength::Fixed(SECOND),
         count: Some(3),
     };
     let rng = Seed::default().stream("transfers");
-    let sizes = Box::new(size::Fixed(5000));
-    let mut transfers = Transfers::new(arrivals, sizes, 1452, rng).unwrap();
+    let sizes = Box::new(size::ConstantSize(5000));
+    let mut transfers = OpenLoop::new(arrivals, sizes, 1452, rng).unwrap();
     assert_eq!(transfers.facts().pieces(), [1452, 1452]);
     let expected = [1, 2, 3].map(|n| (7 + n * SECOND, 5000));
     assert_eq!(offers(&mut transfers, 7, 10 * SECOND), expected);
-    assert_eq!(transfers.next(10 * SECOND), Offer::Done);
+    assert_eq!(transfers.next(10 * SECOND), NextMessage::Done);
 }
 
 #[test]
 fn a_transfer_taken_late_was_due_in_time() {
     let arrivals = Arrivals {
-        gaps: Span::Fixed(SECOND),
+        gaps: PeriodLength::Fixed(SECOND),
         count: None,
     };
     let rng = Seed::default().stream("transfers");
-    let mut transfers = Transfers::new(arrivals, Box::new(size::Fixed(5)), 10, rng).unwrap();
-    assert_eq!(transfers.next(0), Offer::At(SECOND));
+    let mut transfers = OpenLoop::new(arrivals, Box::new(size::ConstantSize(5)), 10, rng).unwrap();
+    assert_eq!(transfers.next(0), NextMessage::At(SECOND));
     let due = |offer| match offer {
-        Offer::Now(message) => message.due,
+        NextMessage::Now(message) => message.due,
         _ => None,
     };
     let taken = [0; 2].map(|_| due(transfers.next(5 * SECOND)));
@@ -147,11 +147,11 @@ fn a_transfer_taken_late_was_due_in_time() {
 #[test]
 fn poisson_arrivals_come_at_their_mean_rate_and_in_bursts() {
     let arrivals = Arrivals {
-        gaps: Span::Exponential(SECOND),
+        gaps: PeriodLength::Exponential(SECOND),
         count: None,
     };
     let rng = Seed::new(9, 0).stream("transfers");
-    let mut transfers = Transfers::new(arrivals, Box::new(size::Fixed(5)), 10, rng).unwrap();
+    let mut transfers = OpenLoop::new(arrivals, Box::new(size::ConstantSize(5)), 10, rng).unwrap();
     let times: Vec<Nanos> = offers(&mut transfers, 0, 20_000 * SECOND)
         .iter()
         .map(|offer| offer.0)
@@ -166,31 +166,33 @@ fn poisson_arrivals_come_at_their_mean_rate_and_in_bursts() {
 
 #[test]
 fn a_request_waits_for_the_answer_to_the_one_before() {
-    let sizes: [Box<dyn size::Sizes>; 2] =
-        [Box::new(size::Fixed(200)), Box::new(size::Fixed(9000))];
+    let sizes: [Box<dyn size::Sizes>; 2] = [
+        Box::new(size::ConstantSize(200)),
+        Box::new(size::ConstantSize(9000)),
+    ];
     let rng = Seed::default().stream("requests");
-    let mut client = RequestResponse::new(sizes, Span::Fixed(30), 1452, rng)
+    let mut client = RequestResponse::new(sizes, PeriodLength::Fixed(30), 1452, rng)
         .unwrap()
         .limited_to(2);
     let asked = |due| {
-        Offer::Now(Message {
+        NextMessage::Now(Message {
             piece: Some(1452),
             answer: Some(9000),
             ..Message::new(200).due(due)
         })
     };
     assert_eq!(client.next(5), asked(5));
-    assert_eq!([client.next(5), client.next(90)], [Offer::Waiting; 2]);
+    assert_eq!([client.next(5), client.next(90)], [NextMessage::Waiting; 2]);
     client.answered(100);
-    assert_eq!(client.next(100), Offer::At(130));
+    assert_eq!(client.next(100), NextMessage::At(130));
     // An answer without a pending request has no effect.
     client.answered(110);
     assert_eq!(client.next(140), asked(130));
     assert_eq!(
         client.next(150),
-        Offer::Waiting,
+        NextMessage::Waiting,
         "the last answer is still to come"
     );
     client.answered(160);
-    assert_eq!(client.next(160), Offer::Done);
+    assert_eq!(client.next(160), NextMessage::Done);
 }

@@ -1,14 +1,14 @@
 //! Trace-driven workload: messages from a list.
 
 use anabranch_settings::units::show_time;
-use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind, table};
+use anabranch_settings::{Kind, KindEntry, KindError, SettingValue, kind, table};
 use anabranch_transport::Nanos;
 
-use super::{BoxedWorkload, Context, Facts, Message, Offer, PAUSE, SIZE, Workload};
+use super::{BoxedWorkload, Context, Facts, Message, NextMessage, PAUSE, SIZE, Workload};
 use crate::error::BuildError;
 
 kind! {
-    /// The parameter of [`Trace`].
+    /// The parameter of [`MessageTrace`].
     struct TraceConfig {
         /// Messages of the trace, in the order of time.
         messages: Vec<TraceEntry>, Kind::List(&TraceEntry::KIND);
@@ -21,12 +21,12 @@ kind! {
         let mut pairs = entries.windows(2);
         if let Some(index) = pairs.position(|pair| pair[1].at < pair[0].at) {
             let [before, after] = [index, index + 1].map(|it| show_time(entries[it].at));
-            return Err(Refusal::together(format!(
+            return Err(KindError::together(format!(
                 "`messages[{}].at`: found {after:?} after {before:?}; messages stand in the order of time",
                 index + 1
             )));
         }
-        Ok(Box::new(Trace::new(entries)?))
+        Ok(Box::new(MessageTrace::new(entries)?))
     };
 }
 
@@ -45,13 +45,13 @@ table! {
 
 /// Workload that offers the messages of a trace, in order.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct MessageTrace {
     entries: Vec<TraceEntry>,
     offered: usize,
     begin: Option<Nanos>,
 }
 
-impl Trace {
+impl MessageTrace {
     /// Offers the given messages.
     ///
     /// # Errors
@@ -72,18 +72,18 @@ impl Trace {
     }
 }
 
-impl Workload for Trace {
-    fn next(&mut self, now: Nanos) -> Offer {
+impl Workload for MessageTrace {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         let begin = *self.begin.get_or_insert(now);
         let Some(entry) = self.entries.get(self.offered) else {
-            return Offer::Done;
+            return NextMessage::Done;
         };
         let due = begin.saturating_add(entry.at);
         if due > now {
-            return Offer::At(due);
+            return NextMessage::At(due);
         }
         self.offered += 1;
-        Offer::Now(Message {
+        NextMessage::Now(Message {
             stream: Some(entry.stream),
             ..Message::new(entry.size).due(due)
         })

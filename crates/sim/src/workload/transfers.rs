@@ -1,10 +1,13 @@
 //! Open-loop workload: transfers that arrive whether or not earlier ones are complete.
 
-use anabranch_settings::{KindEntry, NestedKind, Setting, Value, kind, spelled};
+use anabranch_settings::{KindEntry, NestedKind, Setting, SettingValue, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
-use super::{BoxedWorkload, COUNT, Context, Facts, INTERVAL, Message, Offer, SIZE, Span, Workload};
+use super::{
+    BoxedWorkload, COUNT, Context, Facts, INTERVAL, Message, NextMessage, PeriodLength, SIZE,
+    Workload,
+};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -16,7 +19,7 @@ enum Gaps {
 spelled!(Gaps: Gaps::Poisson = "poisson", Gaps::Fixed = "fixed");
 
 kind! {
-    /// The parameters of [`Transfers`].
+    /// The parameters of [`OpenLoop`].
     struct TransfersConfig {
         /// Times between arrivals. `poisson`: exponentially distributed; `fixed`: constant.
         arrivals: Gaps = "poisson", Gaps::KIND;
@@ -37,12 +40,12 @@ kind! {
     /// transfer modulo the number of streams.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "transfers", |config, context: Context| {
         let arrivals = Arrivals {
-            gaps: Span::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
+            gaps: PeriodLength::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
             count: config.count,
         };
         let piece = config.message.unwrap_or(context.packet);
         let sizes = size::make(&config.size)?;
-        Ok(Box::new(Transfers::new(arrivals, sizes, piece, context.rng)?))
+        Ok(Box::new(OpenLoop::new(arrivals, sizes, piece, context.rng)?))
     };
 }
 
@@ -58,13 +61,13 @@ pub(super) const MAX_MESSAGE: Setting = Setting::new(
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals {
     /// Distribution of the times between arrivals.
-    pub gaps: Span,
+    pub gaps: PeriodLength,
     /// Number of arrivals; `None`: unlimited.
     pub count: Option<u64>,
 }
 
 /// Workload of transfers in an open loop.
-pub struct Transfers {
+pub struct OpenLoop {
     arrivals: Arrivals,
     sizes: Box<dyn Sizes>,
     piece: usize,
@@ -74,7 +77,7 @@ pub struct Transfers {
     offered: u64,
 }
 
-impl Transfers {
+impl OpenLoop {
     /// Transfers with the size distribution `sizes`. Over a transport that preserves messages they
     /// are sent in messages of at most `piece` bytes. Arrival times and sizes are drawn from `rng`.
     ///
@@ -107,10 +110,10 @@ impl Transfers {
     }
 }
 
-impl Workload for Transfers {
-    fn next(&mut self, now: Nanos) -> Offer {
+impl Workload for OpenLoop {
+    fn next(&mut self, now: Nanos) -> NextMessage {
         if self.arrivals.count == Some(self.offered) {
-            return Offer::Done;
+            return NextMessage::Done;
         }
         let due = match self.due {
             Some(due) => due,
@@ -118,12 +121,12 @@ impl Workload for Transfers {
         };
         self.due = Some(due);
         if due > now {
-            return Offer::At(due);
+            return NextMessage::At(due);
         }
         let size = self.sizes.draw(&mut self.rng);
         self.due = Some(self.gap_after(due));
         self.offered += 1;
-        Offer::Now(Message {
+        NextMessage::Now(Message {
             piece: Some(self.piece),
             ..Message::new(usize::try_from(size).unwrap_or(usize::MAX)).due(due)
         })

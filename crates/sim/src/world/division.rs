@@ -5,7 +5,7 @@ use anabranch_transport::Nanos;
 use super::World;
 use crate::crossing::Crossing;
 use crate::error::{BuildError, RunError};
-use crate::ids::{Direction, LinkId};
+use crate::ids::{LinkDirection, LinkId};
 use crate::scheduler::EventKey;
 use crate::topology::lane;
 
@@ -20,10 +20,11 @@ impl World {
     /// 2. [`World::accept`] for the crossings to its part;
     /// 3. [`World::run_window`] from the beginning of the window, which returns its end.
     ///
-    /// Statistics of a link belong to the part of the node that sends, and those of an agent to that
-    /// of its node; counters of the ledger and of the progress are added. Nodes of
-    /// [`Topology::inseparable`](crate::Topology::inseparable) pairs must have the same part. Agents
-    /// are attached before, and captures are not divided, because they number the packets of all.
+    /// Statistics of a link belong to the part of the node that sends, and those of an agent to
+    /// that of its node; counters of the ledger and of the progress are added. Nodes of
+    /// [`Topology::inseparable`](crate::Topology::inseparable) pairs must have the same part.
+    /// Agents are attached before, and captures are not divided, because they number the packets of
+    /// all.
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`] if the number of owners is not that of the nodes.
@@ -41,7 +42,7 @@ impl World {
     }
 
     /// Whether a direction of a link belongs to this part; if the world is not divided, each does.
-    pub fn owns(&self, link: LinkId, direction: Direction) -> bool {
+    pub fn owns(&self, link: LinkId, direction: LinkDirection) -> bool {
         self.network.is_own(lane(link, direction) as u32)
     }
 

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use anabranch_sim::{
-    Agent, AgentId, Attachment, Direction, DirectionConfig, Family, LinkConfig, LinkId, NodeId,
-    Seed, Topology, World,
+    AddressFamily, Agent, AgentId, Attachment, DirectionConfig, LinkConfig, LinkDirection, LinkId,
+    NodeId, Seed, Topology, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -124,7 +124,7 @@ pub fn chain(directions: Vec<DirectionConfig>) -> (Topology, Vec<NodeId>, Vec<Li
 
 /// The path between the ends of a chain.
 pub fn end_to_end(topology: &Topology, nodes: &[NodeId]) -> Path {
-    let address = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let address = |node| topology.addresses(node, AddressFamily::V4).next().unwrap();
     Path::new(address(nodes[0]), address(*nodes.last().unwrap()))
 }
 
@@ -190,7 +190,7 @@ impl Line {
 
     pub fn stats(&self, link: usize) -> anabranch_sim::LinkStats {
         let link = self.links[link];
-        self.world.link_stats(link, Direction::Forward).unwrap()
+        self.world.link_stats(link, LinkDirection::Forward).unwrap()
     }
 }
 

@@ -2,7 +2,8 @@
 //! the example share this module.
 
 use anabranch_sim::wifi::{
-    Ledger, MacAddress, Medium, Outcome, Parameters, Position, StationId, StationStats, Timing,
+    AntennaPosition, MacAddress, Medium, MediumCounts, PhyTiming, StationId, StationStats,
+    TransmissionOutcome, WifiParameters,
 };
 
 /// Size of the IP and UDP headers of a packet, bytes.
@@ -18,8 +19,8 @@ pub const UDP_IP: u32 = 28;
 /// does not hear the collision and waits for its timeout and DIFS, which is less by an ACK without
 /// its PLCP header less a slot, 92 us, in the standard's set, and 4 us more in `rafiq2007`; the
 /// model has one T_c for all.) The number of retries is unlimited in the model.
-pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64 {
-    let timing = Timing::new(parameters);
+pub fn bianchi(parameters: &WifiParameters, n: u32, packet: u32, useful: u32) -> f64 {
+    let timing = PhyTiming::new(parameters);
     let (w, m) = windows(parameters);
     let others = f64::from(n - 1);
     let collision = |tau: f64| 1.0 - (1.0 - tau).powf(others);
@@ -47,15 +48,15 @@ pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64
 
 /// Closed formula for the throughput of one station that always has a packet (Jun, Peddabachigari
 /// and Sichitiu, NCA 2003): DIFS, the mean of the first backoff, and a successful exchange.
-pub fn largest_rate(parameters: &Parameters, packet: u32, useful: u32) -> f64 {
-    let timing = Timing::new(parameters);
+pub fn largest_rate(parameters: &WifiParameters, packet: u32, useful: u32) -> f64 {
+    let timing = PhyTiming::new(parameters);
     let (w, _) = windows(parameters);
     let (success, _) = exchanges(parameters, &timing, packet);
     f64::from(useful) * 8e9 / (success + (w - 1.0) / 2.0 * parameters.slot as f64)
 }
 
 /// W, the number of possible values of the first backoff, and m, the maximum number of doublings.
-fn windows(parameters: &Parameters) -> (f64, u32) {
+fn windows(parameters: &WifiParameters) -> (f64, u32) {
     let excluded = parameters.backoff_range == anabranch_sim::wifi::BackoffRange::BelowWindow;
     let w = parameters.cw_min + u32::from(!excluded);
     (
@@ -66,7 +67,7 @@ fn windows(parameters: &Parameters) -> (f64, u32) {
 
 /// Durations in nanoseconds of a successful exchange and of a collision, each including the gap
 /// after it.
-fn exchanges(parameters: &Parameters, timing: &Timing, packet: u32) -> (f64, f64) {
+fn exchanges(parameters: &WifiParameters, timing: &PhyTiming, packet: u32) -> (f64, f64) {
     let data = timing.data(parameters, packet);
     let basic = data + parameters.sifs + timing.ack + timing.difs;
     let wait = match parameters.after_error {
@@ -105,7 +106,7 @@ pub struct Saturated {
     /// Measured time after the warm-up, seconds.
     pub seconds: f64,
     /// Packet counts of the whole run.
-    pub ledger: Ledger,
+    pub ledger: MediumCounts,
     /// Frame statistics of each sender, and then of the receiver.
     pub stats: Vec<StationStats>,
     /// Number of events processed.
@@ -122,7 +123,7 @@ impl Saturated {
 /// Runs senders at `places` that always have a packet of `packet` bytes for a receiver at the
 /// origin, for `seconds` after a warm-up of one second.
 pub fn saturate(
-    parameters: Parameters,
+    parameters: WifiParameters,
     places: &[(f64, f64)],
     packet: u32,
     seconds: u64,
@@ -130,13 +131,13 @@ pub fn saturate(
 ) -> Saturated {
     let mut medium = Medium::new(parameters, seed).expect("valid parameters");
     let sink = medium
-        .add_station(Position::new(0.0, 0.0), MacAddress::default())
+        .add_station(AntennaPosition::new(0.0, 0.0), MacAddress::default())
         .expect("a finite position");
     let senders: Vec<StationId> = places
         .iter()
         .map(|&(x, y)| {
             medium
-                .add_station(Position::new(x, y), MacAddress::default())
+                .add_station(AntennaPosition::new(x, y), MacAddress::default())
                 .expect("a finite position")
         })
         .collect();
@@ -154,12 +155,12 @@ pub fn saturate(
         medium.advance(at);
         while let Some(outcome) = medium.poll_outcome() {
             let from = match outcome {
-                Outcome::Delivered(delivery) => {
+                TransmissionOutcome::Delivered(delivery) => {
                     let index = usize::from(delivery.from.0) - 1;
                     delivered[index] += u64::from(delivery.at >= WARM_UP);
                     delivery.from
                 }
-                Outcome::Dropped(dropped) => dropped.from,
+                TransmissionOutcome::Dropped(dropped) => dropped.from,
             };
             medium
                 .enqueue(at, from, sink, packet, ())

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::send_queue::SendQueue;
-use crate::frame::Frame;
-use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
+use crate::frame::HostFrameHeader;
+use crate::options::{I_WANT_MAPPED_V4_ADDR, SocketOptions};
 
 /// Setup state of an association.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ enum Owner<S> {
 
 /// An address in the form for programs. An AF_INET6 socket gets an IPv4 address as a mapped
 /// address, unless SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458 §8.1.15).
-pub(super) fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
+pub(super) fn shown(address: SocketAddr, v6: bool, options: &SocketOptions) -> SocketAddr {
     match address {
         SocketAddr::V4(it) if v6 && options.word(I_WANT_MAPPED_V4_ADDR, 0) != 0 => {
             SocketAddr::new(it.ip().to_ipv6_mapped().into(), it.port())
@@ -56,7 +56,7 @@ pub(super) struct OwnedAssociation<S> {
     connect_addresses: Vec<SocketAddr>,
     progress: watch::Sender<SetupState>,
     owner: watch::Sender<Owner<S>>,
-    options: Mutex<Options>,
+    options: Mutex<SocketOptions>,
     /// Send queue; used if the socket is one-to-many.
     pub send_queue: SendQueue,
     /// Notified when a message is sent or received.
@@ -69,7 +69,7 @@ pub(super) struct OwnedAssociation<S> {
     deactivated_keys: Mutex<Vec<u16>>,
     /// Messages that the association did not accept, to be returned to the program. Limited by the
     /// size of the descriptor's buffer and of `send_queue`.
-    refused: Mutex<Vec<(Frame, Bytes)>>,
+    refused: Mutex<Vec<(HostFrameHeader, Bytes)>>,
     /// Streams of the association while it was established, for notifications.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
@@ -129,7 +129,7 @@ impl<S> OwnedAssociation<S> {
         number: u32,
         v6: bool,
         connect_addresses: Vec<SocketAddr>,
-        options: Options,
+        options: SocketOptions,
     ) -> Self {
         Self {
             number,
@@ -152,7 +152,7 @@ impl<S> OwnedAssociation<S> {
     }
 
     /// Options that the program has set for the association.
-    pub(super) fn options(&self) -> MutexGuard<'_, Options> {
+    pub(super) fn options(&self) -> MutexGuard<'_, SocketOptions> {
         self.options.lock().unwrap_or_else(|it| it.into_inner())
     }
 
@@ -176,7 +176,7 @@ impl<S> OwnedAssociation<S> {
     }
 
     /// Messages that the association did not accept, to be returned to the program.
-    pub(super) fn refused(&self) -> MutexGuard<'_, Vec<(Frame, Bytes)>> {
+    pub(super) fn refused(&self) -> MutexGuard<'_, Vec<(HostFrameHeader, Bytes)>> {
         self.refused.lock().unwrap_or_else(|it| it.into_inner())
     }
 

@@ -7,7 +7,7 @@ use anabranch_net::AddressChange;
 
 use super::socket::{PORT_TIMEOUT, RETRY_INTERVAL, Socket};
 use super::{HostState, Table};
-use crate::control::Answer;
+use crate::control::HostReply;
 
 /// `bind` and (`more`) `sctp_bindx`. If the port belongs only to sockets whose last descriptor is
 /// closed, waits for the host to release it, which happens soon.
@@ -16,7 +16,7 @@ pub(super) async fn bind(
     socket: &Socket,
     addresses: Vec<SocketAddr>,
     more: bool,
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     let mut waited = Duration::ZERO;
     loop {
         match try_bind(host, socket, &addresses, more) {
@@ -44,7 +44,7 @@ fn try_bind(
     socket: &Socket,
     addresses: &[SocketAddr],
     more: bool,
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     let first = *addresses.first().ok_or(libc::EINVAL)?;
     let (only, had) = {
         let state = socket.state();
@@ -87,7 +87,7 @@ fn try_bind(
     if had.is_some() {
         tell(host, socket, &changes);
     }
-    Ok(Answer::Done)
+    Ok(HostReply::Done)
 }
 
 /// Checks that this host has the address, so that sockets can be bound to it. A lack of descriptors
@@ -173,7 +173,7 @@ pub(super) fn unbind(
     host: &HostState,
     socket: &Socket,
     addresses: &[SocketAddr],
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     {
         let mut state = socket.state();
         let goes = |it: &SocketAddr| addresses.iter().any(|gone| gone.ip() == it.ip());
@@ -191,7 +191,7 @@ pub(super) fn unbind(
     }
     let removed = addresses.iter().map(|it| AddressChange::Remove(it.ip()));
     tell(host, socket, &removed.collect::<Vec<_>>());
-    Ok(Answer::Done)
+    Ok(HostReply::Done)
 }
 
 /// Applies the changes to future associations. Existing associations request the changes from their

@@ -17,8 +17,8 @@ use super::send_queue::QueuedOperation;
 use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket};
 use super::{HostState, PendingTransfer, one_to_many};
-use crate::frame::{self, Frame, HEADER, Kind};
-use crate::{MAX_PIECE, SocketType, Style};
+use crate::frame::{self, HEADER, HostFrameHeader, HostFrameKind};
+use crate::{MAX_PIECE, SocketStyle, SocketType};
 
 /// Serves a descriptor until its last copy is closed.
 pub(super) async fn serve(
@@ -97,7 +97,7 @@ async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> 
     }
     assoc.set_owner(socket);
     // A peeled-off association has its tasks already.
-    if socket.socket_type.style == Style::OneToOne
+    if socket.socket_type.style == SocketStyle::OneToOne
         && let Some(association) = assoc.association()
     {
         tokio::spawn(to_program(assoc, association));
@@ -175,7 +175,7 @@ struct UnfinishedMessages(Vec<(u32, Vec<u8>)>);
 impl UnfinishedMessages {
     /// Adds a part. At most `most + 1` bytes of a message are buffered. If it is the last part,
     /// returns the message.
-    fn add(&mut self, frame: &Frame, piece: &[u8], most: usize) -> Option<Bytes> {
+    fn add(&mut self, frame: &HostFrameHeader, piece: &[u8], most: usize) -> Option<Bytes> {
         let is_first = frame.ssn == 0;
         let is_last = frame.flags & frame::MORE == 0;
         if is_first && is_last {
@@ -210,11 +210,11 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
             Ok(length @ 1..) => length,
             Ok(0) | Err(_) => return,
         };
-        let Some(frame) = Frame::decode(&buffer[..length]) else {
+        let Some(frame) = HostFrameHeader::decode(&buffer[..length]) else {
             continue;
         };
         let one = match socket.socket_type.style {
-            Style::OneToMany => None,
+            SocketStyle::OneToMany => None,
             // A listening socket sends no messages.
             _ if socket.state().phase == Phase::Listening => return socket.left().await,
             _ => match socket.connected().await {
@@ -223,7 +223,7 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
                 None => continue,
             },
         };
-        if frame.kind != Kind::Data {
+        if frame.kind != HostFrameKind::Data {
             continue;
         }
         let piece = &buffer[HEADER..length];
@@ -257,7 +257,7 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
 /// Sends a message immediately if the queue is empty and the association accepts it; otherwise
 /// queues it, so that other associations are not blocked. SCTP_ABORT is processed immediately, and
 /// discards queued messages.
-fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: Bytes) {
+fn send_or_wait(assoc: &SocketAssociation, frame: &HostFrameHeader, bytes: Bytes) {
     if frame.flags & frame::ABORT != 0
         && let Some(association) = assoc.association()
     {
@@ -282,10 +282,10 @@ pub(super) async fn fail(socket: &Socket, error: i32) {
     // finds both.
     let _turn = socket.turn.lock().await;
     socket.state().error = error;
-    let frame = Frame {
-        kind: Kind::Error,
+    let frame = HostFrameHeader {
+        kind: HostFrameKind::Error,
         error,
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     let _ = socket.give(&frame, &[]).await;
     socket.enter(Phase::Failed);
@@ -296,12 +296,12 @@ mod tests {
     use super::*;
 
     /// Frame of a part of a message.
-    fn piece_of(thread: u32, number: u32, is_last: bool) -> Frame {
-        Frame {
+    fn piece_of(thread: u32, number: u32, is_last: bool) -> HostFrameHeader {
+        HostFrameHeader {
             flags: if is_last { 0 } else { frame::MORE },
             tsn: thread,
             ssn: number,
-            ..Frame::default()
+            ..HostFrameHeader::default()
         }
     }
 

@@ -12,8 +12,8 @@ use super::notify::{in_pieces, return_message, send_last_notification, send_noti
 use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket, of_reason};
 use super::{HostState, events, send_worker};
-use crate::Style;
-use crate::frame::{self, Frame, Kind};
+use crate::SocketStyle;
+use crate::frame::{self, HostFrameHeader, HostFrameKind};
 use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
 
 /// Maximum time for which the end of an association is delayed, until the host has read all
@@ -46,7 +46,7 @@ pub(super) fn attach(
     }
     tokio::spawn(to_program(Arc::clone(assoc), association));
     match socket.socket_type.style {
-        Style::OneToMany => send_worker::start(host, socket, assoc),
+        SocketStyle::OneToMany => send_worker::start(host, socket, assoc),
         _ => socket.enter(Phase::Connected),
     }
 }
@@ -187,10 +187,10 @@ async fn report_end(
         return;
     }
     if let Some(error) = error {
-        let frame = Frame {
-            kind: Kind::Error,
+        let frame = HostFrameHeader {
+            kind: HostFrameKind::Error,
             error,
-            ..Frame::default()
+            ..HostFrameHeader::default()
         };
         let _ = socket.give(&frame, &[]).await;
     }
@@ -202,8 +202,8 @@ async fn report_end(
 async fn give(assoc: &SocketAssociation, part: &MessagePart) -> io::Result<()> {
     let context = assoc.options().word(CONTEXT, 4);
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
-    let frame = Frame {
-        kind: Kind::Data,
+    let frame = HostFrameHeader {
+        kind: HostFrameKind::Data,
         flags: flag(part.unordered, frame::UNORDERED) | flag(!part.ends, frame::MORE),
         stream: part.stream,
         ppid: part.ppid.to_be(),
@@ -213,7 +213,7 @@ async fn give(assoc: &SocketAssociation, part: &MessagePart) -> io::Result<()> {
         tsn: part.tsn,
         cumulative_tsn: part.cumulative_tsn,
         address: assoc.name(),
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     let frames = in_pieces(frame, &part.bytes);
     let given = assoc.give(&frames).await;

@@ -125,7 +125,7 @@ fn kept(
 }
 
 /// Value of SCTP_EVENT, struct sctp_event: association, kind, subscribed.
-fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
+fn event(options: &SocketOptions, given: &[u8]) -> Result<Vec<u8>, i32> {
     let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
     let kind = u16::from_ne_bytes([out[4], out[5]]);
     let place = kind_of_event(kind).ok_or(libc::EINVAL)?;

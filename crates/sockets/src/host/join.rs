@@ -27,7 +27,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Name and secret with which programs find and use a host.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Access {
+pub struct HostAccess {
     /// Name of the host.
     pub name: String,
     /// Secret for programs of other users, for example those that have dropped root privileges.
@@ -36,7 +36,7 @@ pub struct Access {
 }
 
 /// Omits the secret.
-impl fmt::Debug for Access {
+impl fmt::Debug for HostAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access")
             .field("name", &self.name)
@@ -44,7 +44,7 @@ impl fmt::Debug for Access {
     }
 }
 
-impl Access {
+impl HostAccess {
     /// Access to the host with this name, without a secret.
     pub fn named(name: &str) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Access {
 #[derive(Debug)]
 pub struct Membership {
     /// Access data for the programs.
-    pub access: Access,
+    pub access: HostAccess,
     line: Unix,
 }
 
@@ -143,7 +143,7 @@ impl JoinRequirements {
 
 #[derive(Serialize, Deserialize)]
 enum Reply {
-    Welcome(Access),
+    Welcome(HostAccess),
     Differs(String),
 }
 

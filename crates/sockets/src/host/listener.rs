@@ -9,7 +9,7 @@ use anabranch_net::{Association, BacklogPermit, Endpoint};
 use super::socket::Socket;
 use super::socket::SocketAssociation;
 use super::{HostState, PendingTransfer, Table};
-use crate::frame::{Frame, Kind};
+use crate::frame::{HostFrameHeader, HostFrameKind};
 
 /// Interval at which it is checked whether a socket still listens.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -156,11 +156,11 @@ async fn announce(
         (socket, assoc)
     };
     super::setsockopt::apply_all(&assoc);
-    let frame = Frame {
-        kind: Kind::Incoming,
+    let frame = HostFrameHeader {
+        kind: HostFrameKind::Incoming,
         association: number,
         address: assoc.name(),
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     if socket.give(&frame, &[]).await.is_err() {
         host.table().incoming.remove(&number);

@@ -40,11 +40,11 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::SocketType;
-use crate::frame::Frame;
+use crate::frame::HostFrameHeader;
 pub use acceptor::Shortage;
 use acceptor::accept_all;
 use generations::Generations;
-pub use join::{Access, JoinResult, Membership, join};
+pub use join::{HostAccess, JoinResult, Membership, join};
 use listener::ListenerSet;
 pub use seccomp::BypassStatus;
 use socket::Socket;
@@ -89,7 +89,7 @@ struct PendingTransfer {
     /// Name of the socket from which the association was peeled off.
     from: Vec<u8>,
     /// Unread frames of the association from that socket.
-    waiting: Vec<(Frame, Vec<u8>)>,
+    waiting: Vec<(HostFrameHeader, Vec<u8>)>,
     /// Backlog permit, if the association waits to be accepted.
     _permit: Option<BacklogPermit>,
 }
@@ -199,8 +199,8 @@ impl HostState {
     }
 
     /// Access data for programs.
-    fn access(&self) -> Access {
-        Access {
+    fn access(&self) -> HostAccess {
+        HostAccess {
             name: self.name.clone(),
             secret: self.secret.clone(),
         }
@@ -245,7 +245,7 @@ impl Host {
     /// # Errors
     /// The sockets cannot be opened, or the name is in use.
     pub fn start(name: &str, config: Config) -> io::Result<Self> {
-        Self::open(&Access::named(name), config, None)
+        Self::open(&HostAccess::named(name), config, None)
     }
 
     /// Like [`Host::start`], for programs with `access`. Commands of this user and of root that
@@ -254,7 +254,7 @@ impl Host {
     /// # Errors
     /// The errors of [`Host::start`]. If the port is in use, the kind is
     /// [`io::ErrorKind::AddrInUse`].
-    pub fn start_shared(access: &Access, config: Config) -> io::Result<Self> {
+    pub fn start_shared(access: &HostAccess, config: Config) -> io::Result<Self> {
         let place = match join::place(&config) {
             None => None,
             Some(place) => match listener(&place) {
@@ -271,7 +271,7 @@ impl Host {
         Self::open(access, config, place)
     }
 
-    fn open(access: &Access, config: Config, place: Option<AsyncFd<Unix>>) -> io::Result<Self> {
+    fn open(access: &HostAccess, config: Config, place: Option<AsyncFd<Unix>>) -> io::Result<Self> {
         let name = &access.name;
         let sockets = SharedSockets::open(&config).map_err(|error| match error {
             BindError::Socket { source, .. } => source,

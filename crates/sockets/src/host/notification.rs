@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::frame::{Frame, UNORDERED};
+use crate::frame::{HostFrameHeader, UNORDERED};
 use anabranch_net::{
     CloseReason, Event, PathState, ReconfigOutcome, StreamDirection, UndeliveredCause,
 };
@@ -205,14 +205,14 @@ fn message(
     unordered: bool,
     ppid: u32,
     context: u32,
-) -> Frame {
-    Frame {
+) -> HostFrameHeader {
+    HostFrameHeader {
         stream: stream.unwrap_or(0),
         flags: u8::from(unordered),
         ppid: ppid.to_be(),
         context,
         association,
-        ..Frame::default()
+        ..HostFrameHeader::default()
     }
 }
 
@@ -283,11 +283,15 @@ fn cause_of(cause: &UndeliveredCause) -> u16 {
 }
 
 /// Notifications about a message of which no chunk was sent, with the error cause.
-pub(super) fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
+pub(super) fn not_sent(message: &HostFrameHeader, bytes: &[u8], cause: u16) -> Vec<Notification> {
     send_failed(message, bytes, (false, cause))
 }
 
-fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec<Notification> {
+fn send_failed(
+    message: &HostFrameHeader,
+    bytes: &[u8],
+    (sent, cause): (bool, u16),
+) -> Vec<Notification> {
     let stream = message.stream.to_ne_bytes();
     let flags = u16::from(message.flags & UNORDERED != 0).to_ne_bytes();
     let [ppid, context, named] = [message.ppid, message.context, message.association];

@@ -10,20 +10,24 @@ use super::send_queue::QueuedOperation;
 use super::socket::Socket;
 use super::socket::SocketAssociation;
 use crate::MAX_PIECE;
-use crate::frame::{self, Frame, Kind};
+use crate::frame::{self, HostFrameHeader, HostFrameKind};
 use crate::options::{DEFAULT_PRINFO, DEFAULT_SEND_PARAM};
 
 /// Notifies the program of a message that the association did not accept.
-pub(super) async fn return_message(assoc: &SocketAssociation, frame: &Frame, bytes: &[u8]) {
+pub(super) async fn return_message(
+    assoc: &SocketAssociation,
+    frame: &HostFrameHeader,
+    bytes: &[u8],
+) {
     let cause = assoc.reason().map_or(0, |it| cause_of_end(&it));
     let (stream, options, _) = send_parameters(assoc, frame);
-    let message = Frame {
+    let message = HostFrameHeader {
         stream,
         flags: u8::from(options.unordered),
         ppid: options.ppid.to_be(),
         context: options.context(),
         association: assoc.number,
-        ..Frame::default()
+        ..HostFrameHeader::default()
     };
     for failed in notification::not_sent(&message, bytes, cause) {
         // Fails if the program has ended.
@@ -35,7 +39,7 @@ pub(super) async fn return_message(assoc: &SocketAssociation, frame: &Frame, byt
 /// if it cannot be sent.
 pub(super) fn send_parameters(
     assoc: &SocketAssociation,
-    frame: &Frame,
+    frame: &HostFrameHeader,
 ) -> (u16, SendOptions, bool) {
     let (mut stream, mut unordered, mut ppid) = (
         frame.stream,
@@ -118,12 +122,12 @@ pub(super) async fn send_last_notification(
 }
 
 /// Frame header of a notification.
-fn notification_header(assoc: &SocketAssociation) -> Frame {
-    Frame {
-        kind: Kind::Notification,
+fn notification_header(assoc: &SocketAssociation) -> HostFrameHeader {
+    HostFrameHeader {
+        kind: HostFrameKind::Notification,
         association: assoc.number,
         address: assoc.name(),
-        ..Frame::default()
+        ..HostFrameHeader::default()
     }
 }
 
@@ -141,7 +145,7 @@ pub(super) async fn send_notification(
 }
 
 /// Splits a message or a notification into frames, which all have the same header fields.
-pub(super) fn in_pieces(frame: Frame, bytes: &[u8]) -> Vec<(Frame, &[u8])> {
+pub(super) fn in_pieces(frame: HostFrameHeader, bytes: &[u8]) -> Vec<(HostFrameHeader, &[u8])> {
     let mut pieces = bytes.chunks(MAX_PIECE).peekable();
     let mut frames = Vec::with_capacity(1);
     while let Some(piece) = pieces.next() {

@@ -15,8 +15,8 @@ use super::port_selection::{another, from_any_port};
 use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket, of_connect};
 use super::{HostState, PendingTransfer, scm_rights};
-use crate::Style;
-use crate::frame::{self, Frame, Kind};
+use crate::SocketStyle;
+use crate::frame::{self, HostFrameHeader, HostFrameKind};
 
 /// The socket's endpoint. It is created at its first use, with the options that are set by then.
 pub(super) fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
@@ -130,7 +130,7 @@ fn is_peeled_off(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) ->
     let port = socket.state().port;
     let all: Vec<_> = host.table().sockets.values().cloned().collect();
     all.iter().any(|it| {
-        it.socket_type.style == Style::PeeledOff
+        it.socket_type.style == SocketStyle::PeeledOff
             && it.state().port == port
             && addresses
                 .iter()
@@ -142,7 +142,7 @@ fn is_peeled_off(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) ->
 pub(super) fn of_frame(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
-    frame: &Frame,
+    frame: &HostFrameHeader,
 ) -> Vec<Arc<SocketAssociation>> {
     if frame.flags & frame::ALL != 0 {
         return socket.state().assocs.values().cloned().collect();
@@ -177,16 +177,16 @@ pub(super) async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i3
 
 /// Returns a message to the program, because its association could not be set up, or ended before
 /// the message was sent.
-pub(super) async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
+pub(super) async fn lost(socket: &Socket, frame: &HostFrameHeader, bytes: &[u8]) {
     for (kind, told) in notification::not_sent(frame, bytes, 0) {
         if !socket.state().options.wants(kind) {
             continue;
         }
-        let header = Frame {
-            kind: Kind::Notification,
+        let header = HostFrameHeader {
+            kind: HostFrameKind::Notification,
             association: frame.association,
             address: frame.address.map(|it| socket.shown(it)),
-            ..Frame::default()
+            ..HostFrameHeader::default()
         };
         let _turn = socket.turn.lock().await;
         for (frame, piece) in in_pieces(header, &told) {

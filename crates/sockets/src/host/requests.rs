@@ -23,8 +23,8 @@ use super::{
     HostState, getsockopt, local_peers, one_to_many, port_selection::from_any_port, scm_rights,
     seccomp, setsockopt, settings,
 };
-use crate::Style;
-use crate::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode};
+use crate::SocketStyle;
+use crate::control::{Call, HostReply, HostRequest, MAX_CONTROL_MESSAGE, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
 
 /// Answers the only request of a connection.
@@ -46,29 +46,29 @@ pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: Async
     if !caller.authenticate(&host, call.secret.as_bytes()) {
         return;
     }
-    if let Request::Watch(error) = call.request {
+    if let HostRequest::Watch(error) = call.request {
         return seccomp::watch(&host, passed, error).await;
     }
-    if call.request == Request::Generations {
+    if call.request == HostRequest::Generations {
         let memory = host.generations.descriptor();
-        return give(&unix, &Answer::Done, Some(memory)).await;
+        return give(&unix, &HostReply::Done, Some(memory)).await;
     }
     // A request that only waits for buffer space is cancelled when the program no longer waits for
     // its answer, because interrupted programs may repeat it many times. All other requests are
     // continued.
     let is_let_go = matches!(
         call.request,
-        Request::Room { .. } | Request::Route { room: true, .. }
+        HostRequest::Room { .. } | HostRequest::Route { room: true, .. }
     );
     let carried_out = async {
-        if let Request::Alive = call.request {
-            return Answer::Done;
+        if let HostRequest::Alive = call.request {
+            return HostReply::Done;
         }
         match host.socket(&call.socket).await {
             Ok(socket) => carry_out(&host, &socket, call.request, passed)
                 .await
-                .unwrap_or_else(Answer::Failed),
-            Err(error) => Answer::Failed(error),
+                .unwrap_or_else(HostReply::Failed),
+            Err(error) => HostReply::Failed(error),
         }
     };
     let answer = tokio::select! {
@@ -79,7 +79,7 @@ pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: Async
 }
 
 /// Sends an answer, and a descriptor if there is one.
-async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<BorrowedFd<'_>>) {
+async fn give(unix: &AsyncFd<Unix>, answer: &HostReply, descriptor: Option<BorrowedFd<'_>>) {
     let answer = encode(answer);
     let write = |mut unix: &Unix| match descriptor {
         Some(descriptor) => scm_rights::send(unix, &answer, descriptor),
@@ -100,21 +100,21 @@ async fn hung_up(unix: &AsyncFd<Unix>) {
 async fn carry_out(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
-    request: Request,
+    request: HostRequest,
     passed: Option<OwnedFd>,
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     if socket.state().phase == Phase::Connecting {
         // Waits until a delivery in progress is complete. If this delivery reported to the program
         // that the connection failed ([`fail`]), the program's request must find that state.
         drop(socket.turn.lock().await);
     }
     match request {
-        Request::Bind(addresses) => bind(host, socket, addresses, false).await,
-        Request::BindMore(addresses) => bind(host, socket, addresses, true).await,
-        Request::Unbind(addresses) => unbind(host, socket, &addresses),
-        Request::Listen(backlog) => start_listening(host, socket, backlog).await,
-        Request::Connect { addresses, wait } => connect(host, socket, addresses, wait).await,
-        Request::Route {
+        HostRequest::Bind(addresses) => bind(host, socket, addresses, false).await,
+        HostRequest::BindMore(addresses) => bind(host, socket, addresses, true).await,
+        HostRequest::Unbind(addresses) => unbind(host, socket, &addresses),
+        HostRequest::Listen(backlog) => start_listening(host, socket, backlog).await,
+        HostRequest::Connect { addresses, wait } => connect(host, socket, addresses, wait).await,
+        HostRequest::Route {
             association,
             addresses,
             begin,
@@ -129,16 +129,16 @@ async fn carry_out(
             let room = room.then_some(Room { wait });
             route(host, socket, association, addresses, (begin, room)).await
         }
-        Request::Room { wait } => {
+        HostRequest::Room { wait } => {
             one_to_many::room_for_all(socket, wait).await?;
-            Ok(Answer::Done)
+            Ok(HostReply::Done)
         }
-        Request::PeelOff { association, read } => {
+        HostRequest::PeelOff { association, read } => {
             let descriptor = passed.map(|it| (it, read));
             one_to_many::peel_off(host, socket, association, descriptor).await?;
-            Ok(Answer::Association(association))
+            Ok(HostReply::Association(association))
         }
-        Request::Set {
+        HostRequest::Set {
             level: IPPROTO_SCTP,
             option,
             value,
@@ -151,56 +151,56 @@ async fn carry_out(
             // Invalidates the cache even after an error, because only one of several associations
             // may have rejected the option.
             socket.advance();
-            set.map(|()| Answer::Done)
+            set.map(|()| HostReply::Done)
         }
-        Request::Set {
+        HostRequest::Set {
             level,
             option,
             value,
         } => {
             socket.state().options.set(level, option, &value)?;
-            Ok(Answer::Done)
+            Ok(HostReply::Done)
         }
-        Request::Get {
+        HostRequest::Get {
             level,
             option,
             value,
-        } => getsockopt::get(host, socket, level, option, &value).map(Answer::Value),
-        Request::Local(number) => {
+        } => getsockopt::get(host, socket, level, option, &value).map(HostReply::Value),
+        HostRequest::Local(number) => {
             let all = local(socket, number)?;
             let shown = all.into_iter().map(|it| socket.shown(it));
-            Ok(Answer::Addresses(shown.collect()))
+            Ok(HostReply::Addresses(shown.collect()))
         }
-        Request::LocalAll(number) => {
+        HostRequest::LocalAll(number) => {
             let all = match (number, interfaces(host, socket)) {
                 (0, Some(all)) => all,
                 _ => local(socket, number)?,
             };
             let shown = all.into_iter().map(|it| socket.shown(it));
-            Ok(Answer::Addresses(shown.collect()))
+            Ok(HostReply::Addresses(shown.collect()))
         }
-        Request::Peer(number) => match socket.assoc(number) {
+        HostRequest::Peer(number) => match socket.assoc(number) {
             Some(assoc) if !assoc.peers().is_empty() => {
                 let shown = assoc.peers().into_iter().map(|it| assoc.shown(it));
-                Ok(Answer::Addresses(shown.collect()))
+                Ok(HostReply::Addresses(shown.collect()))
             }
             _ => Err(libc::EINVAL),
         },
-        Request::Await { wait } => socket.await_message(wait).await.map(Answer::Awaited),
-        Request::ShutDown { reading, writing } => {
+        HostRequest::Await { wait } => socket.await_message(wait).await.map(HostReply::Awaited),
+        HostRequest::ShutDown { reading, writing } => {
             let mut state = socket.state();
             state.shut.reading |= reading;
             state.shut.writing |= writing;
-            Ok(Answer::Done)
+            Ok(HostReply::Done)
         }
-        Request::Ended(number) => {
+        HostRequest::Ended(number) => {
             local_peers::settle_end(socket, number).await;
-            Ok(Answer::Done)
+            Ok(HostReply::Done)
         }
-        Request::End => socket.end_of_messages().map(|()| Answer::Done),
+        HostRequest::End => socket.end_of_messages().map(|()| HostReply::Done),
         // Not about a socket: handled in `answer`.
-        Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
-        Request::PeerName => {
+        HostRequest::Watch(_) | HostRequest::Alive | HostRequest::Generations => Err(libc::EINVAL),
+        HostRequest::PeerName => {
             let name = match socket.socket_type.is_one_to_many() {
                 true => None,
                 // The address remains available after the association has ended.
@@ -210,7 +210,7 @@ async fn carry_out(
                     .or(socket.state().peer),
             };
             let name = socket.shown(name.ok_or(libc::ENOTCONN)?);
-            Ok(Answer::Addresses(vec![name]))
+            Ok(HostReply::Addresses(vec![name]))
         }
     }
 }
@@ -233,18 +233,18 @@ async fn start_listening(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
     backlog: i32,
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     let backlog = usize::try_from(backlog).unwrap_or_default();
     if socket.socket_type.is_one_to_many() {
         return in_time(|| one_to_many::listen(host, socket, backlog))
             .await
-            .map(|()| Answer::Done);
+            .map(|()| HostReply::Done);
     }
     let phase = socket.state().phase;
     match phase {
         // A backlog of 0 has no effect here and is no error, like in Linux.
-        Phase::Fresh | Phase::Listening if backlog == 0 => return Ok(Answer::Done),
-        Phase::Fresh if socket.socket_type.style == Style::OneToOne => (),
+        Phase::Fresh | Phase::Listening if backlog == 0 => return Ok(HostReply::Done),
+        Phase::Fresh if socket.socket_type.style == SocketStyle::OneToOne => (),
         Phase::Listening => {
             socket.state().backlog = backlog;
             let table = host.table();
@@ -254,13 +254,13 @@ async fn start_listening(
                 .iter()
                 .filter(has)
                 .for_each(ListenerSet::set_backlog);
-            return Ok(Answer::Done);
+            return Ok(HostReply::Done);
         }
         _ => return Err(libc::EINVAL),
     }
     socket.state().backlog = backlog;
     if listens_with_others(host, socket) {
-        return Ok(Answer::Done);
+        return Ok(HostReply::Done);
     }
     let endpoint = in_time(|| endpoint(host, socket, Some(backlog + 1))).await?;
     socket.enter(Phase::Listening);
@@ -269,7 +269,7 @@ async fn start_listening(
         .table()
         .add_listener_set(endpoint.clone(), Arc::clone(socket));
     tokio::spawn(listen(Arc::clone(host), endpoint, place));
-    Ok(Answer::Done)
+    Ok(HostReply::Done)
 }
 
 /// Lets the socket listen at the listening address of others, if possible: sockets that share the
@@ -306,7 +306,7 @@ async fn connect(
     socket: &Arc<Socket>,
     addresses: Vec<SocketAddr>,
     wait: bool,
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     if socket.socket_type.is_one_to_many() {
         let first = *addresses.first().ok_or(libc::EINVAL)?;
         match socket.assoc_with(first) {
@@ -321,11 +321,11 @@ async fn connect(
         } else if assoc.up().await.is_none() {
             return Err(assoc.error());
         }
-        return Ok(Answer::Association(assoc.number));
+        return Ok(HostReply::Association(assoc.number));
     }
     let phase = socket.state().phase;
     match phase {
-        Phase::Fresh | Phase::Failed if socket.socket_type.style == Style::OneToOne => (),
+        Phase::Fresh | Phase::Failed if socket.socket_type.style == SocketStyle::OneToOne => (),
         Phase::Connecting => return Err(libc::EALREADY),
         _ => return Err(libc::EISCONN),
     }
@@ -372,7 +372,7 @@ async fn connect(
     } else if let Some(first) = first {
         local_peers::settle(first, attempt).await;
     }
-    Ok(Answer::Association(number))
+    Ok(HostReply::Association(number))
 }
 
 /// Waits until the program's data has reached its associations, because a stream reset must not
@@ -434,13 +434,13 @@ async fn route(
     association: u32,
     addresses: Vec<SocketAddr>,
     (begin, room): (Option<Begin>, Option<Room>),
-) -> Result<Answer, i32> {
+) -> Result<HostReply, i32> {
     let one_to_many = socket.socket_type.is_one_to_many();
     let generation = socket.generation();
     let addresses = match socket.socket_type.style {
         // Like in Linux, a one-to-one socket ignores the address of a message, because it has only
         // one association.
-        Style::PeeledOff => Vec::new(),
+        SocketStyle::PeeledOff => Vec::new(),
         _ => addresses,
     };
     let assoc = match (one_to_many, addresses.first().copied()) {
@@ -466,7 +466,7 @@ async fn route(
             match socket.assoc(0) {
                 // A peeled-off socket ignores the number, like in Linux.
                 Some(assoc)
-                    if socket.socket_type.style == Style::OneToOne
+                    if socket.socket_type.style == SocketStyle::OneToOne
                         && first.is_some_and(|it| !assoc.is_with(it)) =>
                 {
                     return Err(libc::EADDRNOTAVAIL);
@@ -478,7 +478,7 @@ async fn route(
                     let most = host.config.max_message_size;
                     let settled = None;
                     let association = 0;
-                    return Ok(Answer::Route {
+                    return Ok(HostReply::Route {
                         association,
                         streams,
                         most,
@@ -511,7 +511,7 @@ async fn route(
         Some(status) if whole => status.fragmentation_point,
         _ => host.config.max_message_size,
     };
-    Ok(Answer::Route {
+    Ok(HostReply::Route {
         association: assoc.number,
         streams,
         most,

@@ -11,7 +11,7 @@ use rustix::net::{
 use socket2::Socket as Unix;
 
 use crate::MAX_PIECE;
-use crate::frame::{Frame, HEADER};
+use crate::frame::{HEADER, HostFrameHeader};
 
 /// Maximum size of data that is read from a descriptor, bytes: many times its buffer. Limited,
 /// because a program may pass any descriptor.
@@ -44,7 +44,7 @@ pub(super) fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io:
 
 /// Reads all frames from a program's descriptor, at most [`MAX_UNREAD`] bytes. The first `read`
 /// bytes of the first frame are skipped, because the program has read them.
-pub(super) fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
+pub(super) fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(HostFrameHeader, Vec<u8>)> {
     let mut buffer = vec![0; HEADER + MAX_PIECE];
     let mut all = Vec::new();
     let mut taken = 0;
@@ -57,7 +57,7 @@ pub(super) fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> 
         } else {
             HEADER
         };
-        if let Some(frame) = Frame::decode(&buffer[..length]) {
+        if let Some(frame) = HostFrameHeader::decode(&buffer[..length]) {
             let payload = buffer.get(skipped..length).unwrap_or_default();
             all.push((frame, payload.to_vec()));
         }

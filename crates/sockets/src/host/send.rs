@@ -4,13 +4,13 @@ use anabranch_net::{Association, SendError, TrySendError};
 
 use super::notify::{return_message, send_parameters};
 use super::socket::SocketAssociation;
-use crate::frame::{self, Frame};
+use crate::frame::{self, HostFrameHeader};
 
 /// Sends a message with the options of its frame, if that requires neither waiting nor closing the
 /// association. If not, returns the message.
 pub(super) fn send_at_once(
     assoc: &SocketAssociation,
-    frame: &Frame,
+    frame: &HostFrameHeader,
     bytes: bytes::Bytes,
 ) -> Option<bytes::Bytes> {
     let more = frame::ABORT | frame::EOF | frame::IMMEDIATE;
@@ -46,7 +46,7 @@ pub(super) fn send_at_once(
 pub(super) async fn send(
     assoc: &SocketAssociation,
     association: &Association,
-    frame: &Frame,
+    frame: &HostFrameHeader,
     bytes: bytes::Bytes,
 ) {
     assoc.activity.notify_one();

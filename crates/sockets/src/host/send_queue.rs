@@ -3,8 +3,8 @@
 //! All associations of such a socket share one descriptor, which is always read. Messages that an
 //! association cannot accept yet are queued here, in the order of the program's calls. Therefore a
 //! peer that does not read delays only messages to itself. The library requests buffer space before
-//! each message ([`Request::Route`](crate::control::Request::Route)); if there is none, the program
-//! waits or gets EAGAIN.
+//! each message ([`HostRequest::Route`](crate::control::HostRequest::Route)); if there is none, the
+//! program waits or gets EAGAIN.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-use crate::frame::Frame;
+use crate::frame::HostFrameHeader;
 
 /// Number of queued bytes from which on a program gets no more buffer space.
 pub(super) const MAX_QUEUED: usize = 256 << 10;
@@ -27,7 +27,7 @@ const JOB_OVERHEAD: usize = 256;
 /// A queued operation on an association, in the order of the program's calls.
 pub(super) enum QueuedOperation {
     /// Send a message.
-    Message(Frame, Bytes),
+    Message(HostFrameHeader, Bytes),
     /// Shut down the association, because the program closed the socket.
     Close,
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn message(bytes: usize) -> QueuedOperation {
-        QueuedOperation::Message(Frame::default(), Bytes::from(vec![7; bytes]))
+        QueuedOperation::Message(HostFrameHeader::default(), Bytes::from(vec![7; bytes]))
     }
 
     fn is_pending(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {

@@ -93,8 +93,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::frame::Frame;
-    use crate::options::{EVENTS, IPPROTO_SCTP, Options};
+    use crate::frame::HostFrameHeader;
+    use crate::options::{EVENTS, IPPROTO_SCTP, SocketOptions};
 
     fn endpoint(accept: bool) -> Endpoint {
         let config = Config::default().with(|it| {
@@ -116,7 +116,7 @@ mod tests {
         let peer = Peer::from((std::net::Ipv4Addr::LOCALHOST, server.port()));
         let peer = peer.over_udp(server.udp_port());
         let association = client.connect(peer).await.expect("it listens");
-        let mut options = Options::default();
+        let mut options = SocketOptions::default();
         let all_events = [1; 14];
         let subscribed = options.set(IPPROTO_SCTP, EVENTS, &all_events);
         subscribed.expect("an option");
@@ -130,7 +130,8 @@ mod tests {
             // Lets the worker run until it waits.
             tokio::task::yield_now().await;
         }
-        let late = QueuedOperation::Message(Frame::default(), Bytes::from_static(b"late"));
+        let late =
+            QueuedOperation::Message(HostFrameHeader::default(), Bytes::from_static(b"late"));
         assoc.send_queue.ask(late);
         assoc.send_queue.all_done().await;
         assert_eq!(assoc.refused().len(), 1);

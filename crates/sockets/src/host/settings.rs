@@ -130,7 +130,7 @@ pub(super) fn scheduler(number: u32) -> SchedulerKind {
 }
 
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, if the program has set it.
-pub(super) fn peer_udp_port(options: &Options) -> Option<u16> {
+pub(super) fn peer_udp_port(options: &SocketOptions) -> Option<u16> {
     // struct sctp_udpencaps: association, address at 8, port at 136.
     let port = options.short(REMOTE_UDP_ENCAPS_PORT, 136);
     Some(u16::from_be(port)).filter(|&it| it != 0)

@@ -19,9 +19,9 @@ use super::HostState;
 use super::association::{OwnedAssociation, shown};
 use super::generations::Generations;
 use crate::control::Generation;
-use crate::frame::{Frame, Kind};
-use crate::options::{Options, REUSE_PORT};
-use crate::{SocketType, Style};
+use crate::frame::{HostFrameHeader, HostFrameKind};
+use crate::options::{REUSE_PORT, SocketOptions};
+use crate::{SocketStyle, SocketType};
 
 /// Interval at which conditions without a wakeup are checked.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -81,7 +81,7 @@ pub(super) struct Shut {
 #[derive(Default)]
 pub(super) struct State {
     /// Options for future associations.
-    pub options: Options,
+    pub options: SocketOptions,
     /// AUTH keys for future associations.
     pub keys: SharedKeys,
     /// Chunk types that peers must authenticate.
@@ -143,8 +143,8 @@ impl Socket {
     ) -> Self {
         let state = State {
             options: match host.config.sctp.authentication {
-                Authentication::Off => Options::default(),
-                _ => Options::with_auth(),
+                Authentication::Off => SocketOptions::default(),
+                _ => SocketOptions::with_auth(),
             },
             ..State::default()
         };
@@ -171,8 +171,8 @@ impl Socket {
     pub(super) fn assoc(&self, number: u32) -> Option<Arc<SocketAssociation>> {
         let state = self.state();
         match self.socket_type.style {
-            Style::OneToMany => state.assocs.get(&number).cloned(),
-            Style::OneToOne | Style::PeeledOff => state.assocs.values().next().cloned(),
+            SocketStyle::OneToMany => state.assocs.get(&number).cloned(),
+            SocketStyle::OneToOne | SocketStyle::PeeledOff => state.assocs.values().next().cloned(),
         }
     }
 
@@ -241,7 +241,7 @@ impl Socket {
     /// Like [`Self::may_come`], after pending messages of both directions were processed.
     pub(super) async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
         let may_come = self.may_come(wait);
-        if may_come.is_ok() || self.socket_type.style != Style::OneToMany {
+        if may_come.is_ok() || self.socket_type.style != SocketStyle::OneToMany {
             return may_come;
         }
         self.all_taken().await;
@@ -269,7 +269,7 @@ impl Socket {
         let generation = self.generation();
         let mut state = self.state();
         let none = match (self.socket_type.style, state.phase) {
-            (Style::OneToMany, phase) => phase != Phase::Listening && state.assocs.is_empty(),
+            (SocketStyle::OneToMany, phase) => phase != Phase::Listening && state.assocs.is_empty(),
             (_, Phase::Listening) => return Err(libc::ENOTCONN),
             (_, Phase::Connecting | Phase::Connected) => false,
             (_, Phase::Fresh | Phase::Failed) => true,
@@ -303,10 +303,10 @@ impl Socket {
     }
 
     /// Delivers a frame to the program; waits while its descriptor is full.
-    pub(super) async fn give(&self, frame: &Frame, payload: &[u8]) -> io::Result<()> {
+    pub(super) async fn give(&self, frame: &HostFrameHeader, payload: &[u8]) -> io::Result<()> {
         let header = frame.encode();
         let parts = [IoSlice::new(&header), IoSlice::new(payload)];
-        let is_message = frame.kind == Kind::Data;
+        let is_message = frame.kind == HostFrameKind::Data;
         // Set before the write, because the program may close the descriptor before the call
         // returns.
         self.message_last.fetch_or(is_message, Ordering::Relaxed);
@@ -370,8 +370,8 @@ impl Socket {
     }
 
     /// Waits until the last descriptor of a listening socket is closed. No frame may be read after
-    /// this call, because the data that makes the descriptor unwritable ([`Kind::Nothing`]) stays
-    /// in it.
+    /// this call, because the data that makes the descriptor unwritable
+    /// ([`HostFrameKind::Nothing`]) stays in it.
     pub(super) async fn left(&self) {
         while let Ok(mut ready) = self.unix.readable().await {
             if ready.ready().is_read_closed() {
@@ -451,7 +451,7 @@ impl SocketAssociation {
     }
 
     /// Delivers frames to the socket of the association, without other frames between them.
-    pub(super) async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
+    pub(super) async fn give(&self, frames: &[(HostFrameHeader, &[u8])]) -> std::io::Result<()> {
         loop {
             let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
             let socket = self.owner().await.ok_or_else(gone)?;

@@ -1,6 +1,6 @@
 //! Types of the values that the switches of a profile can have.
 
-use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
+use anabranch_settings::{Choice, Datum, Kind, SettingValue, spelled};
 
 /// See [`Profile::recovery`](super::Profile::recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl InitialWindow {
     }
 }
 
-impl Value for InitialWindow {
+impl SettingValue for InitialWindow {
     const KIND: Kind = Kind::Either(
         &[
             Choice {
@@ -128,7 +128,7 @@ pub enum InitialSsthresh {
     Bytes(u64),
 }
 
-impl Value for InitialSsthresh {
+impl SettingValue for InitialSsthresh {
     const KIND: Kind = Kind::Either(
         &[
             Choice {

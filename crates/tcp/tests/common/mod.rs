@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_tcp::profile::Amount;
+use anabranch_tcp::profile::WindowSize;
 use anabranch_tcp::{Config, Connection, Event, Ports, Profile};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Sample, Trace, Transport};
 use bytes::{Bytes, BytesMut};
@@ -263,7 +263,7 @@ impl World {
 pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
     let config = Config::new(profile).with(|it| {
         it.mss = 1448;
-        it.receive_buffer = Amount::Segments(45);
+        it.receive_buffer = WindowSize::Segments(45);
         it.clock_phase = clock_phase;
     });
     let mut world = World::new(config.clone(), config);

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use anabranch_emulate::tun::{Host, Tun, TunEmulator, TunReport};
+use anabranch_emulate::tun::{Tun, TunEmulator, TunHost, TunReport};
 use anabranch_engine::world::WorldError;
 use anabranch_sim::{BuildError, Topology};
 
@@ -19,7 +19,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let spec = network(file, &arguments.set)?;
     let path =
         build(&spec, None, arguments.seed).map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut hosts: Vec<Host> = Vec::new();
+    let mut hosts: Vec<TunHost> = Vec::new();
     for text in &arguments.tun {
         let host = host(path.world.topology(), text)?;
         if hosts.iter().any(|it| it.node == host.node) {
@@ -58,7 +58,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
 }
 
 /// Parses `NODE=DEVICE`; returns the host with its device.
-fn host(topology: &Topology, text: &str) -> Result<Host, Failure> {
+fn host(topology: &Topology, text: &str) -> Result<TunHost, Failure> {
     let Some((name, device)) = text.split_once('=') else {
         return Err(Failure::Usage(format!(
             "--tun: found {text:?}; write NODE=DEVICE"
@@ -76,7 +76,7 @@ fn host(topology: &Topology, text: &str) -> Result<Host, Failure> {
             "--tun {text}: {error}; it needs /dev/net/tun (`modprobe tun`)"
         )),
     })?;
-    Ok(Host {
+    Ok(TunHost {
         name: name.to_owned(),
         node,
         tun,

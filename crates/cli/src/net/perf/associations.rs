@@ -10,17 +10,17 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::counters::SharedCounters;
-use super::report::{Direction, Line, Lines, Progress, Summary};
-use super::session::{self, Plan, SessionEnd};
+use super::report::{AssociationProgress, DataDirection, IntervalReport, Lines, PerfSummary};
+use super::session::{self, PerfPlan, SessionEnd};
 use crate::net::connection::Connection;
-use crate::net::control_protocol::{Received, Sent};
+use crate::net::control_protocol::{ReceiverCounts, Sent};
 
 /// An association, with its progress at the last printed line.
 struct Flow {
     association: Connection,
-    plan: Plan,
+    plan: PerfPlan,
     counted: Arc<SharedCounters>,
-    last: Progress,
+    last: AssociationProgress,
     /// The paths at the last printed line.
     paths: Vec<PathStatus>,
     /// Number of received or acknowledged bytes, and the time of their last increase.
@@ -30,7 +30,12 @@ struct Flow {
 
 /// Progress of a sender with messages of `message` bytes, of which the peer has acknowledged
 /// `acknowledged` bytes.
-fn sending(status: &Status, counted: &SharedCounters, message: u64, acknowledged: u64) -> Progress {
+fn sending(
+    status: &Status,
+    counted: &SharedCounters,
+    message: u64,
+    acknowledged: u64,
+) -> AssociationProgress {
     let sender = &status.counters.sender;
     let fed = counted.fed_bytes.load(Ordering::Relaxed);
     // Limited to the size of the data, because a control message follows it.
@@ -41,7 +46,7 @@ fn sending(status: &Status, counted: &SharedCounters, message: u64, acknowledged
     } else {
         bytes / message
     };
-    Progress {
+    AssociationProgress {
         bytes,
         messages,
         retransmitted: Some(sender.chunks_retransmitted),
@@ -54,17 +59,17 @@ fn sending(status: &Status, counted: &SharedCounters, message: u64, acknowledged
 
 /// Progress of a receiver. Windows and round-trip times are missing, because only the sender knows
 /// them.
-fn receiving(counted: &SharedCounters) -> Progress {
-    Progress {
+fn receiving(counted: &SharedCounters) -> AssociationProgress {
+    AssociationProgress {
         bytes: counted.bytes.load(Ordering::Relaxed),
         messages: counted.messages.load(Ordering::Relaxed),
-        ..Progress::default()
+        ..AssociationProgress::default()
     }
 }
 
 impl Flow {
     /// Progress since the last call.
-    fn advance(&mut self) -> Progress {
+    fn advance(&mut self) -> AssociationProgress {
         let last = self.last;
         if let Some(now) = self.progress() {
             self.last = now;
@@ -75,7 +80,7 @@ impl Flow {
         self.last.since(&last)
     }
 
-    fn progress(&self) -> Option<Progress> {
+    fn progress(&self) -> Option<AssociationProgress> {
         if self.plan.reverse {
             return Some(receiving(&self.counted));
         }
@@ -86,16 +91,16 @@ impl Flow {
         Some(sending(&status, &self.counted, message, acknowledged))
     }
 
-    fn direction(&self) -> Direction {
+    fn direction(&self) -> DataDirection {
         match self.plan.reverse {
-            true => Direction::Receives,
-            false => Direction::Sends,
+            true => DataDirection::Receives,
+            false => DataDirection::Sends,
         }
     }
 
     /// The line of a report for an interval.
-    fn line(&self, from: f64, to: f64, done: Progress) -> Line {
-        Line {
+    fn line(&self, from: f64, to: f64, done: AssociationProgress) -> IntervalReport {
+        IntervalReport {
             from,
             to,
             done,
@@ -105,7 +110,7 @@ impl Flow {
     }
 
     /// The line with the statistics that the other end has reported.
-    fn there(&self, to: f64) -> Option<Line> {
+    fn there(&self, to: f64) -> Option<IntervalReport> {
         let end = self.end.as_ref()?;
         Some(match self.plan.reverse {
             true => self.line(0.0, to, of_sender(end.sent?)),
@@ -139,9 +144,9 @@ pub struct Associations {
 
 impl Associations {
     /// Creates the state; the measurement starts now.
-    pub fn begin(plans: Vec<Plan>, associations: Vec<Connection>) -> Self {
+    pub fn begin(plans: Vec<PerfPlan>, associations: Vec<Connection>) -> Self {
         let begin = Instant::now();
-        let flow = |(plan, association): (Plan, Connection)| Flow {
+        let flow = |(plan, association): (PerfPlan, Connection)| Flow {
             paths: association
                 .association()
                 .status()
@@ -149,7 +154,7 @@ impl Associations {
             association,
             plan,
             counted: Arc::new(SharedCounters::new()),
-            last: Progress::default(),
+            last: AssociationProgress::default(),
             arrived: (0, begin),
             end: None,
         };
@@ -165,7 +170,7 @@ impl Associations {
     pub fn work(&self) -> JoinSet<(usize, SessionEnd)> {
         let mut tasks = JoinSet::new();
         for (index, flow) in self.all.iter().enumerate() {
-            let work = session::Session {
+            let work = session::PerfSession {
                 association: flow.association.clone(),
                 counted: Arc::clone(&flow.counted),
                 plan: flow.plan,
@@ -215,19 +220,21 @@ impl Associations {
     }
 
     /// Totals from the start to the last line, and the statistics of the other end.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> PerfSummary {
         let line = |flow: &Flow| flow.line(0.0, self.last, flow.last);
         let there = self.all.iter().map(|flow| flow.there(self.last));
-        Summary {
+        PerfSummary {
             here: Lines::of(self.all.iter().map(line).collect()),
             // There is no sum if some peers reported no statistics.
-            there: there.collect::<Option<Vec<Line>>>().map(Lines::of),
+            there: there
+                .collect::<Option<Vec<IntervalReport>>>()
+                .map(Lines::of),
         }
     }
 }
 
-fn of_sender(sent: Sent) -> Progress {
-    Progress {
+fn of_sender(sent: Sent) -> AssociationProgress {
+    AssociationProgress {
         bytes: sent.bytes,
         messages: sent.messages,
         retransmitted: Some(sent.retransmitted),
@@ -238,11 +245,11 @@ fn of_sender(sent: Sent) -> Progress {
     }
 }
 
-fn of_receiver(received: Received) -> Progress {
-    Progress {
+fn of_receiver(received: ReceiverCounts) -> AssociationProgress {
+    AssociationProgress {
         bytes: received.bytes,
         messages: received.messages,
-        ..Progress::default()
+        ..AssociationProgress::default()
     }
 }
 

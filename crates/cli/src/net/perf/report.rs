@@ -17,7 +17,7 @@ use crate::net::print::Printer;
 
 /// Progress of an association.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct AssociationProgress {
     /// Bytes that have reached the receiver: acknowledged if this end sends, received if it
     /// receives.
     pub bytes: u64,
@@ -42,7 +42,7 @@ fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T
     }
 }
 
-impl Progress {
+impl AssociationProgress {
     /// Difference to the earlier progress `last`. Counters never decrease.
     pub fn since(self, last: &Self) -> Self {
         let less = |now: u64, last: u64| now.saturating_sub(last);
@@ -74,24 +74,24 @@ impl Progress {
 
 /// Direction of the data of an association, from the viewpoint of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum DataDirection {
     Sends,
     Receives,
 }
 
 /// Progress in an interval; windows and round-trip times are those at its end.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct IntervalReport {
     /// Start and end of the interval, seconds since the start of the measurement.
     pub from: f64,
     pub to: f64,
-    pub done: Progress,
-    pub direction: Direction,
+    pub done: AssociationProgress,
+    pub direction: DataDirection,
     /// The paths of the association; empty for a sum.
     pub paths: Vec<PathStatus>,
 }
 
-impl Line {
+impl IntervalReport {
     /// Rate, bit/s. `None` if the interval has length 0, as in a report of a receiver that got only
     /// one message.
     fn bits_per_second(&self) -> Option<f64> {
@@ -113,7 +113,7 @@ impl Line {
             "abandoned": self.done.abandoned,
             "snd_cwnd": self.done.cwnd,
             "rtt": self.done.srtt,
-            "sender": self.direction == Direction::Sends,
+            "sender": self.direction == DataDirection::Sends,
         })
     }
 }
@@ -121,26 +121,26 @@ impl Line {
 /// The lines of all associations for one interval, and the sum of each direction.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    each: Vec<Line>,
-    sums: Vec<Line>,
+    each: Vec<IntervalReport>,
+    sums: Vec<IntervalReport>,
 }
 
 impl Lines {
     /// Creates the sums from the lines of one interval.
-    pub fn of(each: Vec<Line>) -> Self {
+    pub fn of(each: Vec<IntervalReport>) -> Self {
         let sum = |direction| {
             let mut lines = each.iter().filter(|line| line.direction == direction);
-            let first = Line {
+            let first = IntervalReport {
                 paths: Vec::new(),
                 ..lines.next()?.clone()
             };
-            Some(lines.fold(first, |sum, line| Line {
+            Some(lines.fold(first, |sum, line| IntervalReport {
                 done: sum.done.and(line.done),
                 to: sum.to.max(line.to),
                 ..sum
             }))
         };
-        let sums = [Direction::Sends, Direction::Receives];
+        let sums = [DataDirection::Sends, DataDirection::Receives];
         Self {
             sums: sums.into_iter().filter_map(sum).collect(),
             each,
@@ -148,7 +148,7 @@ impl Lines {
     }
 
     /// The sum of all associations in a direction.
-    pub fn sum(&self, direction: Direction) -> Option<&Line> {
+    pub fn sum(&self, direction: DataDirection) -> Option<&IntervalReport> {
         self.sums.iter().find(|sum| sum.direction == direction)
     }
 
@@ -165,7 +165,7 @@ impl Lines {
 
     /// The lines of the associations as JSON, with their paths if requested.
     fn streams(&self, per_path: bool) -> Value {
-        let stream = |line: &Line| {
+        let stream = |line: &IntervalReport| {
             let mut json = line.json();
             if per_path {
                 json["paths"] = line.paths.iter().map(path_json).collect();
@@ -185,7 +185,7 @@ impl Lines {
 
     /// The lines as text: one for each association, and one for the sum of each direction if there
     /// are several.
-    fn text(&self, per_path: bool, remark: impl Fn(Direction) -> String) -> String {
+    fn text(&self, per_path: bool, remark: impl Fn(DataDirection) -> String) -> String {
         let mut lines = Vec::new();
         for (index, line) in self.each.iter().enumerate() {
             let name = self.name(&format!("{:>3}", index + 1), line.direction);
@@ -207,11 +207,11 @@ impl Lines {
     }
 
     /// The name at the start of a line; empty if there is only one association.
-    fn name(&self, name: &str, direction: Direction) -> String {
+    fn name(&self, name: &str, direction: DataDirection) -> String {
         let way = match (self.sums.len() > 1, direction) {
             (false, _) => "",
-            (true, Direction::Sends) => "TX ",
-            (true, Direction::Receives) => "RX ",
+            (true, DataDirection::Sends) => "TX ",
+            (true, DataDirection::Receives) => "RX ",
         };
         match self.each.len() {
             1 => String::new(),
@@ -221,7 +221,7 @@ impl Lines {
 }
 
 /// Results of a whole measurement.
-pub struct Summary {
+pub struct PerfSummary {
     /// Statistics of this end: acknowledged data as the sender, received data as the receiver.
     pub here: Lines,
     /// Statistics that the other end reported, if it did so for all associations.
@@ -241,7 +241,7 @@ pub struct Peers {
 }
 
 /// Prints lines, or collects them for one JSON document.
-pub struct Report {
+pub struct ReportWriter {
     json: bool,
     per_path: bool,
     start: Value,
@@ -249,7 +249,7 @@ pub struct Report {
     printer: Printer,
 }
 
-impl Report {
+impl ReportWriter {
     pub fn begin(arguments: &Perf, peers: &Peers, printer: Printer) -> Result<Self, Failure> {
         if !arguments.json {
             printer.line(heading(arguments, peers))?;
@@ -276,7 +276,7 @@ impl Report {
     /// Prints the summary; `failed` is the reason if some association failed.
     pub fn end(
         self,
-        summary: &Summary,
+        summary: &PerfSummary,
         processor: &CpuUsage,
         failed: Option<&str>,
     ) -> Result<(), Failure> {
@@ -303,7 +303,7 @@ impl Report {
     }
 }
 
-impl Summary {
+impl PerfSummary {
     /// The summary in iperf3's format: statistics of the sender and of the receiver. `null` if the
     /// other end has reported none.
     fn json(&self) -> Value {
@@ -311,11 +311,11 @@ impl Summary {
         // The first direction, and the second one if both were measured.
         for (here, suffix) in self.here.sums.iter().zip(["", "_bidir_reverse"]) {
             let there = self.there.as_ref().and_then(|it| it.sum(here.direction));
-            let there = there.map_or(Value::Null, Line::json);
+            let there = there.map_or(Value::Null, IntervalReport::json);
             let here_json = here.json();
             let (sent, received) = match here.direction {
-                Direction::Sends => (here_json, there),
-                Direction::Receives => (there, here_json),
+                DataDirection::Sends => (here_json, there),
+                DataDirection::Receives => (there, here_json),
             };
             end[format!("sum_sent{suffix}")] = sent;
             end[format!("sum_received{suffix}")] = received;
@@ -325,8 +325,8 @@ impl Summary {
 
     fn text(&self, per_path: bool) -> String {
         let here = |direction| match direction {
-            Direction::Sends => "  acknowledged".to_owned(),
-            Direction::Receives => "  received".to_owned(),
+            DataDirection::Sends => "  acknowledged".to_owned(),
+            DataDirection::Receives => "  received".to_owned(),
         };
         let abandoned: u64 = self
             .here
@@ -338,8 +338,8 @@ impl Summary {
         for sum in &self.here.sums {
             let name = self.here.name("SUM", sum.direction);
             let word = match sum.direction {
-                Direction::Sends => "received",
-                Direction::Receives => "sent",
+                DataDirection::Sends => "received",
+                DataDirection::Receives => "sent",
             };
             lines.push(
                 match self.there.as_ref().and_then(|it| it.sum(sum.direction)) {
@@ -414,7 +414,7 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
 }
 
 /// The text of a line; `-` is printed for values that this end does not know.
-fn text(line: &Line) -> String {
+fn text(line: &IntervalReport) -> String {
     let done = &line.done;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     format!(
@@ -437,17 +437,17 @@ fn text(line: &Line) -> String {
 mod tests {
     use super::*;
 
-    fn line(from: f64, to: f64, bytes: u64, srtt: Option<f64>) -> Line {
-        let done = Progress {
+    fn line(from: f64, to: f64, bytes: u64, srtt: Option<f64>) -> IntervalReport {
+        let done = AssociationProgress {
             bytes,
             srtt,
-            ..Progress::default()
+            ..AssociationProgress::default()
         };
-        Line {
+        IntervalReport {
             from,
             to,
             done,
-            direction: Direction::Sends,
+            direction: DataDirection::Sends,
             paths: Vec::new(),
         }
     }
@@ -485,12 +485,12 @@ mod tests {
     /// none.
     #[test]
     fn the_summary_has_the_count_of_either_end() {
-        let with = |direction, to, bytes| Line {
+        let with = |direction, to, bytes| IntervalReport {
             direction,
             ..line(0.0, to, bytes, None)
         };
-        let [sends, receives] = [Direction::Sends, Direction::Receives];
-        let summary = |here: Vec<Line>, there: Option<Vec<Line>>| Summary {
+        let [sends, receives] = [DataDirection::Sends, DataDirection::Receives];
+        let summary = |here: Vec<IntervalReport>, there: Option<Vec<IntervalReport>>| PerfSummary {
             here: Lines::of(here),
             there: there.map(Lines::of),
         };
@@ -535,14 +535,14 @@ mod tests {
             line(0.0, 2.0, 100, None),
             line(0.0, 2.0, 300, Some(0.1)),
         ]);
-        let sum = lines.sum(Direction::Sends).expect("a sum");
+        let sum = lines.sum(DataDirection::Sends).expect("a sum");
         assert_eq!(sum.done.bytes, 400);
         assert_eq!(sum.done.srtt, Some(0.1));
         assert_eq!(sum.bits_per_second(), Some(1_600.0));
-        assert!(lines.sum(Direction::Receives).is_none());
+        assert!(lines.sum(DataDirection::Receives).is_none());
         let most = || line(0.0, 2.0, u64::MAX, None);
         let most = Lines::of(vec![most(), most()]);
-        let sum = most.sum(Direction::Sends).expect("a sum");
+        let sum = most.sum(DataDirection::Sends).expect("a sum");
         assert_eq!(sum.done.bytes, u64::MAX);
         let text = lines.text(false, |_| String::new());
         assert_eq!(text.lines().count(), 3);

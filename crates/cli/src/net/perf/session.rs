@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::counters::SharedCounters;
 use crate::net::arguments::Perf;
 use crate::net::connection::Connection;
-use crate::net::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
+use crate::net::control_protocol::{ControlMessage, PPID, ReceiverCounts, Sent, SourceParameters};
 use crate::net::rate_limiter::RateLimiter;
 use crate::net::{SHUTDOWN_TIMEOUT, all_acknowledged};
 
@@ -25,20 +25,20 @@ const MESSAGES_PER_CHECK: u64 = 16;
 
 /// Parameters of the work over one association.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    pub job: Job,
+pub struct PerfPlan {
+    pub job: SourceParameters,
     /// Duration; `None`: until all bytes of the job have arrived.
     pub time: Option<Duration>,
     /// True if the server sends.
     pub reverse: bool,
 }
 
-impl Plan {
+impl PerfPlan {
     /// The plan of the command line, for one direction.
     fn of(arguments: &Perf) -> Self {
         let time = Duration::from_nanos(arguments.duration.0);
         Self {
-            job: Job {
+            job: SourceParameters {
                 message: arguments.message_size.0,
                 bytes: arguments.bytes.map(|bytes| bytes.0),
                 unordered: arguments.unordered,
@@ -69,7 +69,7 @@ impl Plan {
     fn share(self, index: u64, count: u64) -> Self {
         let share = |bytes: u64| bytes / count + u64::from(index < bytes % count);
         Self {
-            job: Job {
+            job: SourceParameters {
                 bytes: self.job.bytes.map(share),
                 ..self.job
             },
@@ -88,21 +88,21 @@ pub struct SessionEnd {
     /// True if data still arrived after the end of the time.
     pub progressed: bool,
     /// Statistics that the other end has reported.
-    pub received: Option<Received>,
+    pub received: Option<ReceiverCounts>,
     pub sent: Option<Sent>,
 }
 
 /// State of the task of one association.
-pub struct Session {
+pub struct PerfSession {
     pub association: Connection,
     pub counted: Arc<SharedCounters>,
-    pub plan: Plan,
+    pub plan: PerfPlan,
     pub begin: Instant,
     /// Set when the measurement should end before its time is over.
     pub stop: watch::Receiver<bool>,
 }
 
-impl Session {
+impl PerfSession {
     /// Does the work, and closes the association.
     pub async fn run(self) -> SessionEnd {
         let (tell, told) = watch::channel(None);

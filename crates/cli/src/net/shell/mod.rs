@@ -9,15 +9,15 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anabranch_emulate::namespace::{self, Namespace, NamespaceError};
-use anabranch_emulate::tun::{Host, Tun, TunEmulator};
+use anabranch_emulate::tun::{Tun, TunEmulator, TunHost};
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::arguments::Shell;
+use super::arguments::ShellArguments;
 use crate::failure::Failure;
 use crate::stderr::note;
 pub use parent_death::become_one;
-use plan::Plan;
+use plan::ShellPlan;
 use processes::{BackgroundCommand, Processes};
 
 /// Maximum time until a program of --wait-for listens.
@@ -26,8 +26,8 @@ const LISTENING: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs all commands. Fails with the exit status of the main command.
-pub fn shell(arguments: Shell) -> Result<(), Failure> {
-    let plan = Plan::new(&arguments)?;
+pub fn shell(arguments: ShellArguments) -> Result<(), Failure> {
+    let plan = ShellPlan::new(&arguments)?;
     if arguments.dry_run {
         return Ok(write!(io::stdout(), "{}", plan.addresses())?);
     }
@@ -62,7 +62,7 @@ fn wrong(error: NamespaceError) -> Failure {
 
 /// A running emulation.
 struct Running<'a> {
-    plan: &'a Plan,
+    plan: &'a ShellPlan,
     /// A namespace for each host, in the order of the plan.
     namespaces: Vec<Namespace>,
     children: Processes,
@@ -71,7 +71,7 @@ struct Running<'a> {
 
 impl Running<'_> {
     /// Starts all commands, and waits for the main command. Returns its exit status.
-    async fn run(&mut self, hosts: Vec<Host>, captures: plan::Captures) -> Result<u8, Failure> {
+    async fn run(&mut self, hosts: Vec<TunHost>, captures: plan::Captures) -> Result<u8, Failure> {
         let mut signals = Signals::new()?;
         for run in self.plan.runs() {
             let what = format!("{}: {}", self.plan.name(run.host), run.command);
@@ -113,7 +113,7 @@ impl Running<'_> {
         };
         let (report, captured) = emulator.stop();
         let untaken = self.namespaces.iter().map(Namespace::untaken).sum();
-        let report = report::Report::new(report, untaken, now() - began);
+        let report = report::ShellReport::new(report, untaken, now() - began);
         note(&report);
         if let Some(file) = file {
             std::fs::write(file, report.json()).map_err(|error| {
@@ -137,7 +137,7 @@ fn say(ended: &BackgroundCommand) {
 }
 
 /// Waits until the programs of --wait-for listen.
-async fn listening(plan: &Plan, namespaces: &[Namespace]) -> Result<(), Failure> {
+async fn listening(plan: &ShellPlan, namespaces: &[Namespace]) -> Result<(), Failure> {
     for &(host, port) in plan.waits() {
         let listens = async {
             while !namespaces[host].listens(port) {
@@ -192,10 +192,10 @@ impl Signals {
     }
 }
 
-impl Plan {
+impl ShellPlan {
     /// A host with its device.
-    fn host(&self, host: usize, tun: Tun) -> Host {
-        Host {
+    fn host(&self, host: usize, tun: Tun) -> TunHost {
+        TunHost {
             name: self.name(host).to_owned(),
             node: self.node(host),
             tun,

@@ -11,10 +11,12 @@ use anabranch_emulate::namespace::Setup;
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::world::{self, WorldError};
 use anabranch_scenario::Spec;
-use anabranch_sim::{BuildError, CaptureError, Family, LinkId, NodeId, Seed, Topology, World};
+use anabranch_sim::{
+    AddressFamily, BuildError, CaptureError, LinkId, NodeId, Seed, Topology, World,
+};
 
 use crate::failure::Failure;
-use crate::net::arguments::Shell;
+use crate::net::arguments::ShellArguments;
 use crate::net::emulate::network;
 
 /// Maximum packet size if no link specifies one, bytes.
@@ -24,14 +26,14 @@ const USUAL_MTU: usize = 1500;
 pub type Captures = Vec<(NodeId, LinkId, File)>;
 
 /// A background command of --run.
-pub struct Run {
+pub struct ExtraCommand {
     /// Number of the host on which it runs.
     pub host: usize,
     pub command: String,
 }
 
 /// The commands and the hosts on which they run.
-pub struct Plan {
+pub struct ShellPlan {
     spec: Spec,
     seed: u64,
     /// A world built from the spec, used only for names and addresses; the emulator builds another
@@ -39,14 +41,14 @@ pub struct Plan {
     world: World,
     hosts: Vec<NodeId>,
     at: usize,
-    runs: Vec<Run>,
+    runs: Vec<ExtraCommand>,
     waits: Vec<(usize, u16)>,
     command: Vec<OsString>,
     captures: Vec<(NodeId, LinkId, String)>,
 }
 
-impl Plan {
-    pub fn new(arguments: &Shell) -> Result<Self, Failure> {
+impl ShellPlan {
+    pub fn new(arguments: &ShellArguments) -> Result<Self, Failure> {
         let spec = network(&arguments.spec, &arguments.set)?;
         let (world, [first, last]) = build(&spec, arguments.seed)?;
         let mut plan = Self {
@@ -87,7 +89,7 @@ impl Plan {
             };
             let host = plan.named_host("--run", name)?;
             let command = command.to_owned();
-            plan.runs.push(Run { host, command });
+            plan.runs.push(ExtraCommand { host, command });
         }
         for text in &arguments.wait_for {
             let wait = plan.wait(text)?;
@@ -105,7 +107,10 @@ impl Plan {
     }
 
     fn is_linked(&self, node: NodeId) -> bool {
-        self.topology().addresses(node, Family::V4).next().is_some()
+        self.topology()
+            .addresses(node, AddressFamily::V4)
+            .next()
+            .is_some()
     }
 
     /// The number of the host at a node; adds the host if it is new.
@@ -162,7 +167,7 @@ impl Plan {
             return Err(Failure::unknown("--capture", link, known));
         };
         topology
-            .address(at, id, Family::V4)
+            .address(at, id, AddressFamily::V4)
             .map_err(|error| Failure::Usage(format!("--capture: {error}")))?;
         Ok((at, id, file.to_owned()))
     }
@@ -193,7 +198,7 @@ impl Plan {
     }
 
     /// The background commands.
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[ExtraCommand] {
         &self.runs
     }
 
@@ -205,7 +210,7 @@ impl Plan {
     /// Parameters of the namespace of a host.
     pub fn setup(&self, host: usize) -> Setup {
         let node = self.hosts[host];
-        let families = [Family::V4, Family::V6];
+        let families = [AddressFamily::V4, AddressFamily::V6];
         let addresses = families
             .into_iter()
             .flat_map(|family| self.topology().addresses(node, family));
@@ -223,8 +228,8 @@ impl Plan {
         let topology = self.topology();
         topology.nodes().flat_map(move |node| {
             topology.links().filter_map(move |link| {
-                let v4 = topology.address(node, link, Family::V4).ok()?;
-                let v6 = topology.address(node, link, Family::V6).ok()?;
+                let v4 = topology.address(node, link, AddressFamily::V4).ok()?;
+                let v6 = topology.address(node, link, AddressFamily::V6).ok()?;
                 Some((node, link, [v4, v6]))
             })
         })

@@ -13,14 +13,14 @@ use crate::net::emulate::drops;
 const SHARES: [(f64, &str); 4] = [(0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9")];
 
 /// The final report.
-pub struct Report {
+pub struct ShellReport {
     emulated: TunReport,
     /// Number of packets that were lost because they arrived faster than they could be read.
     overrun: u64,
     length: Duration,
 }
 
-impl Report {
+impl ShellReport {
     /// Creates the report. `untaken` is the number of packets that the devices dropped.
     pub fn new(emulated: TunReport, untaken: u64, length: Duration) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ShellReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TunReport {
             hosts,

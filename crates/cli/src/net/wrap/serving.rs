@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anabranch_net::{Carrier, Config};
 use anabranch_settings::counted;
-use anabranch_sockets::host::{Access, BypassStatus, Host, JoinResult, Membership, Shortage, join};
+use anabranch_sockets::host::{
+    BypassStatus, Host, HostAccess, JoinResult, Membership, Shortage, join,
+};
 use anabranch_sockets::{COMMAND_VARIABLE, HOST_VARIABLE, SECRET_VARIABLE};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::process::Command;
@@ -31,7 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The host that this command's program uses.
 pub struct Serving {
-    access: Access,
+    access: HostAccess,
     own: Option<OwnHost>,
     member: Option<JoinHandle<io::Result<()>>>,
 }
@@ -57,7 +59,7 @@ impl Serving {
                 Ok(JoinResult::Refused(why)) => return Err(taken(config, &why)),
                 Err(error) => return Err(taken(config, &error.to_string())),
             }
-            let access = Access::random();
+            let access = HostAccess::random();
             let access = access.map_err(|error| cannot(&error))?;
             match Host::start_shared(&access, config.clone()) {
                 Ok(host) => return Ok(Self::of(host, access)),
@@ -68,7 +70,7 @@ impl Serving {
         Err(taken(config, "another program has it"))
     }
 
-    fn of(host: Host, access: Access) -> Self {
+    fn of(host: Host, access: HostAccess) -> Self {
         Self {
             access,
             own: Some(OwnHost::serve(host)),
@@ -207,7 +209,7 @@ pub async fn again(config: Config) -> Result<(), Failure> {
         )));
     }
     let secret = std::env::var(SECRET_VARIABLE).ok();
-    let access = Access {
+    let access = HostAccess {
         name,
         secret: secret.filter(|it| !it.is_empty()),
     };
@@ -228,7 +230,7 @@ pub async fn again(config: Config) -> Result<(), Failure> {
 
 /// Starts a host, repeatedly, because the system may still be releasing the port of the previous
 /// one.
-async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> {
+async fn begun_again(access: &HostAccess, config: &Config) -> Result<Host, Failure> {
     let mut waited = Duration::ZERO;
     loop {
         match Host::start_shared(access, config.clone()) {

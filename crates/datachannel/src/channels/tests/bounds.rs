@@ -39,8 +39,8 @@ fn work_does_not_grow_with_the_channels() {
             max_buffered_total: usize::MAX,
             ..LIMITS
         };
-        let mut a = End::new(Role::Client, Pipe::with_resets()).up();
-        a.channels = Channels::new(Role::Client, limits);
+        let mut a = End::new(DtlsRole::Client, Pipe::with_resets()).up();
+        a.channels = Channels::new(DtlsRole::Client, limits);
         a.channels.handle_established(u16::MAX, u16::MAX);
         let options = ChannelOptions::new("").with_reliability(Reliability::MaxLifetime(50));
         let ids: Vec<_> = (0..channels).map(|_| a.open(options.clone())).collect();

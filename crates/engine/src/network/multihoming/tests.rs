@@ -1,13 +1,13 @@
 use std::net::IpAddr;
 
 use anabranch_scenario::checker::Checker;
-use anabranch_scenario::tree::Node;
+use anabranch_scenario::tree::SpecNode;
 
 use super::*;
 use crate::flows::known;
 use crate::kinds::Standard;
 use crate::network::{Layout, Parts, build};
-use crate::plan::{Plan, Request};
+use crate::plan::{Plan, PlanRequest};
 use crate::transport::Transports;
 
 /// A spec of two senders and one receiver with two interfaces each, and two routers; `flows` is
@@ -50,11 +50,11 @@ delay = "1 ms"
 {flows}
 "#
     );
-    let request = Request {
+    let request = PlanRequest {
         file: "homes.toml".to_owned(),
         text,
         seed: 1,
-        ..Request::default()
+        ..PlanRequest::default()
     };
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
     Ok(plan.spec)
@@ -84,7 +84,7 @@ fn both(paths: &str) -> String {
 }
 
 fn transports(spec: &Spec) -> Vec<SharedTransport> {
-    let root = Node::parse("").expect("an empty file");
+    let root = SpecNode::parse("").expect("an empty file");
     let flows = spec.flows.iter();
     flows
         .map(|flow| {
@@ -164,7 +164,7 @@ fn the_first_path_named_is_the_first() {
         let link = built.topology.link("near-2[0]").expect("a link");
         built
             .topology
-            .address(node, link, Family::V4)
+            .address(node, link, AddressFamily::V4)
             .expect("an address")
     };
     assert_eq!(

@@ -15,7 +15,7 @@ use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Trace, Transmit, Transport
 use bytes::{Bytes, BytesMut};
 
 use super::DATA_HEADER;
-use super::application_reader::Reader;
+use super::application_reader::ApplicationReader;
 use super::link_follower::Follower;
 use super::resume::{observe, resume};
 use crate::agent::flow_stats::SharedFlowStats;
@@ -51,7 +51,7 @@ pub struct SourceConfig {
 }
 
 /// Client agent that opens an association at its start time and sends its workload.
-pub struct Source {
+pub struct SourceAgent {
     endpoint: Endpoint,
     config: SourceConfig,
     association: Option<AssociationId>,
@@ -73,7 +73,7 @@ pub struct Source {
     resuming: Option<Resuming>,
 }
 
-impl Source {
+impl SourceAgent {
     /// Creates a source with its own endpoint.
     pub fn new(
         endpoint: Endpoint,
@@ -290,7 +290,7 @@ impl Source {
     }
 }
 
-impl Agent for Source {
+impl Agent for SourceAgent {
     fn start(&mut self, now: Nanos) {
         self.feed.start();
         match self
@@ -357,7 +357,7 @@ impl Agent for Source {
 }
 
 /// Server agent that accepts an association and receives its messages.
-pub struct Sink {
+pub struct SinkAgent {
     endpoint: Endpoint,
     /// Id of the association, once it exists.
     association: Option<AssociationId>,
@@ -365,7 +365,7 @@ pub struct Sink {
     /// Maximum user data of a chunk, bytes; longer messages arrive in several chunks.
     fragment: u64,
     probes: ProbeSet,
-    reader: Reader,
+    reader: ApplicationReader,
     /// Stamps of partially received messages, by stream.
     begun: BTreeMap<u16, MessageHeader>,
     /// Answers that are due: the stream, and the bytes that are not sent yet.
@@ -380,7 +380,7 @@ pub struct Sink {
     resuming: Option<Resuming>,
 }
 
-impl Sink {
+impl SinkAgent {
     /// Creates a sink with its own endpoint, and starts to listen. `fragment` is the maximum user
     /// data of a chunk, bytes.
     ///
@@ -402,7 +402,7 @@ impl Sink {
             stamped,
             fragment,
             probes,
-            reader: Reader::new(rate),
+            reader: ApplicationReader::new(rate),
             begun: BTreeMap::new(),
             answers: VecDeque::new(),
             zeros: Bytes::new(),
@@ -570,7 +570,7 @@ impl Sink {
     }
 }
 
-impl Agent for Sink {
+impl Agent for SinkAgent {
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
         self.wake(now);

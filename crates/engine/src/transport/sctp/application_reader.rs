@@ -4,7 +4,7 @@ use anabranch_transport::{Nanos, time};
 
 /// State of a receiving application that reads at a limited rate.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader {
+pub struct ApplicationReader {
     /// Reading rate in bits per second; `None`: the application reads all data immediately.
     rate: Option<u64>,
     /// Time until which the application is busy with the data read last, nanoseconds.
@@ -15,7 +15,7 @@ pub struct Reader {
     pub behind: bool,
 }
 
-impl Reader {
+impl ApplicationReader {
     /// Creates a reader with this rate in bits per second; `None`: it reads all data immediately.
     pub fn new(rate: Option<u64>) -> Self {
         Self {
@@ -62,7 +62,7 @@ mod tests {
     /// not 2000 ns.
     #[test]
     fn a_reader_is_no_faster_than_its_rate() {
-        let mut reader = Reader::new(Some(3_000_000_000));
+        let mut reader = ApplicationReader::new(Some(3_000_000_000));
         for _ in 0..1000 {
             reader.read(reader.busy_until, 1);
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::canvas::{self, FAINT, INK, SCALE, colour};
-use super::super::map::{Map, Place};
+use super::super::map::{Map, MapPlace};
 use super::{LOADS, PATHS, TEXT, at, class, line, page, pieces};
 use plotters::style::RGBColor;
 
@@ -78,7 +78,7 @@ fn frame(text: &mut String, map: &Map, top: i32) {
     );
 }
 
-fn lines(text: &mut String, all: impl Iterator<Item = [Place; 2]>, top: i32, style: &str) {
+fn lines(text: &mut String, all: impl Iterator<Item = [MapPlace; 2]>, top: i32, style: &str) {
     let mut path = String::new();
     for [from, to] in all.flat_map(|ends| pieces(top, ends)) {
         let _ = write!(
@@ -93,7 +93,7 @@ fn lines(text: &mut String, all: impl Iterator<Item = [Place; 2]>, top: i32, sty
 }
 
 /// Appends dots as lines of length 0 with round ends.
-fn dots(text: &mut String, all: &[Place], top: i32, (colour, radius): (RGBColor, i32)) {
+fn dots(text: &mut String, all: &[MapPlace], top: i32, (colour, radius): (RGBColor, i32)) {
     let mut path = String::new();
     for [x, y] in all.iter().map(|it| at(top, *it)) {
         let _ = write!(path, "M{x:.0} {y:.0}h0");

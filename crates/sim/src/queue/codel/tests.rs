@@ -34,12 +34,12 @@ impl Bench {
 
     fn with<T>(
         &mut self,
-        act: impl FnOnce(&mut CoDel, &mut Transmitter<'_>) -> T,
+        act: impl FnOnce(&mut CoDel, &mut TransmitterView<'_>) -> T,
     ) -> (T, Vec<u64>) {
         let (mut rng, mut dropped) = (Seed::new(1, 0).stream("queue"), Vec::new());
         let result = act(
             &mut self.codel,
-            &mut Transmitter {
+            &mut TransmitterView {
                 in_service: Occupancy::default(),
                 rng: &mut rng,
                 dropped: &mut dropped,
@@ -188,7 +188,7 @@ fn a_drop_state_that_comes_back_soon_goes_on_where_it_was() {
 #[test]
 fn a_limit_drops_at_the_tail() {
     let config = CoDelConfig {
-        limit: Limit::Packets(2),
+        limit: QueueLimit::Packets(2),
         ..CoDelConfig::default()
     };
     let mut bench = Bench::new(config, Ecn::NotEct);
@@ -201,7 +201,7 @@ fn a_limit_drops_at_the_tail() {
     assert!(!taken, "one waits and one is being sent");
     assert!(
         CoDel::new(CoDelConfig {
-            limit: Limit::Bytes(0),
+            limit: QueueLimit::Bytes(0),
             ..config
         })
         .is_err()

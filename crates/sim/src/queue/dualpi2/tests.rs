@@ -129,7 +129,7 @@ fn both_queues_are_judged_by_one_probability() {
 #[test]
 fn a_full_queue_refuses_either_kind() {
     let mut it = bench(DualPi2Config {
-        limit: Limit::Packets(3),
+        limit: QueueLimit::Packets(3),
         ..DualPi2Config::default()
     });
     assert_eq!(it.come(0, 2, 1), 0);

@@ -17,7 +17,7 @@ const BASE: DvbRcs2Config = DvbRcs2Config {
     request_delay: 100 * MS,
     processing_delay: 10 * MS,
     assignment_delay: 100 * MS,
-    limit: Limit::Unlimited,
+    limit: QueueLimit::Unlimited,
 };
 
 fn queue(config: DvbRcs2Config) -> DvbRcs2 {
@@ -175,7 +175,7 @@ fn free_capacity_needs_no_request() {
 fn each_terminal_has_its_limit_and_a_link_that_goes_down_loses_all() {
     let config = DvbRcs2Config {
         cra: 20_000,
-        limit: Limit::Packets(2),
+        limit: QueueLimit::Packets(2),
         ..BASE
     };
     let mut bench = Bench::new(Box::new(queue(config)), Ecn::NotEct);

@@ -8,7 +8,7 @@ use crate::rng::Seed;
 /// dB). At the configured rate a packet of 1500 bytes then takes 10 ms.
 fn config(steps: &[(Nanos, f64)]) -> DvbS2Config {
     DvbS2Config {
-        modcods: Table::S2,
+        modcods: ModcodTable::S2,
         clear_sky: 12.0,
         attenuation: StepFunction::steps(0.0, steps.iter().copied()).ok(),
         rain_probability: 0.0,
@@ -18,7 +18,7 @@ fn config(steps: &[(Nanos, f64)]) -> DvbS2Config {
         hysteresis: 0.5,
         measurement_interval: 100 * MS,
         reaction_delay: 200 * MS,
-        limit: Limit::Unlimited,
+        limit: QueueLimit::Unlimited,
     }
 }
 
@@ -201,7 +201,7 @@ fn parameters_that_cannot_work_are_refused() {
     };
     assert!(DvbS2::new(dark.clone()).is_err());
     let s2x = DvbS2Config {
-        modcods: Table::S2x,
+        modcods: ModcodTable::S2x,
         clear_sky: -2.8,
         ..dark
     };

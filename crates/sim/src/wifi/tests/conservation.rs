@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 
 /// Runs a random medium under random load, both derived from the seed. Returns the outcomes and
 /// every frame.
-fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<FrameTrace>) {
+fn random_run(seed: u64) -> (Vec<TransmissionOutcome<u32>>, Vec<FrameTrace>) {
     let (outcomes, frame_traces, _) = run(seed, false, true);
     (outcomes, frame_traces)
 }
@@ -19,13 +19,13 @@ fn run(
     seed: u64,
     edge_by_edge: bool,
     observed: bool,
-) -> (Vec<Outcome<u32>>, Vec<FrameTrace>, Counted) {
+) -> (Vec<TransmissionOutcome<u32>>, Vec<FrameTrace>, Counted) {
     let mut rng = Pcg64::new(seed.into(), 99);
     let mut below = |bound: u32| rng.next_u32() % bound;
     let mut parameters = if below(2) == 0 {
-        Parameters::ieee80211b()
+        WifiParameters::ieee80211b()
     } else {
-        Parameters::rafiq2007()
+        WifiParameters::rafiq2007()
     };
     parameters.rts_threshold = [0, 500, 2347][below(3) as usize];
     parameters.queue_limit = 1 + below(20) as usize;
@@ -58,7 +58,7 @@ fn run(
         if let Err(dropped) = medium.enqueue(now, from, to, 1 + below(2000), number) {
             assert_eq!(
                 (dropped.reason, dropped.payload),
-                (DropReason::QueueFull, number),
+                (WifiDropReason::QueueFull, number),
                 "seed {seed}"
             );
             refused += 1;
@@ -84,8 +84,8 @@ fn run(
     let mut time = 0;
     for outcome in &outcomes {
         let (at, from, to, number, arrived) = match outcome {
-            Outcome::Delivered(d) => (d.at, d.from, d.to, d.payload, true),
-            Outcome::Dropped(d) => (d.at, d.from, d.to, d.payload, false),
+            TransmissionOutcome::Delivered(d) => (d.at, d.from, d.to, d.payload, true),
+            TransmissionOutcome::Dropped(d) => (d.at, d.from, d.to, d.payload, false),
         };
         assert_eq!(sent[number as usize], (from, to), "seed {seed}");
         assert!(seen.insert(number), "seed {seed}: packet {number} twice");
@@ -159,7 +159,7 @@ fn a_station_sends_one_frame_at_a_time() {
 #[test]
 fn a_far_station_moves_no_draw() {
     let run = |places: &[(f64, f64)]| {
-        let (mut medium, stations) = medium(Parameters::ieee80211b(), places);
+        let (mut medium, stations) = medium(WifiParameters::ieee80211b(), places);
         for number in 0..40 {
             for sender in 1..3 {
                 medium

@@ -7,8 +7,8 @@ const SECOND: Nanos = 1_000_000_000;
 
 #[test]
 fn air_times_of_802_11b() {
-    let parameters = Parameters::ieee80211b();
-    let timing = Timing::new(&parameters);
+    let parameters = WifiParameters::ieee80211b();
+    let timing = PhyTiming::new(&parameters);
     assert_eq!(timing.difs, 50 * US);
     assert_eq!(timing.plcp, 192 * US);
     assert_eq!(
@@ -26,8 +26,8 @@ fn air_times_of_802_11b() {
 
 #[test]
 fn air_times_of_the_listing() {
-    let parameters = Parameters::rafiq2007();
-    let timing = Timing::new(&parameters);
+    let parameters = WifiParameters::rafiq2007();
+    let timing = PhyTiming::new(&parameters);
     // A data frame of 1534 bytes has 12272 bits, which take 1115.6364 us and are not rounded to a
     // microsecond.
     assert_eq!(timing.data(&parameters, 1500), 192 * US + 1_115_637);
@@ -45,31 +45,31 @@ fn air_times_of_the_listing() {
 /// 100 ns.
 #[test]
 fn a_packet_on_an_idle_medium_goes_at_once() {
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     medium
         .enqueue(SECOND, stations[0], stations[1], 1500, 7)
         .unwrap();
     assert_eq!(medium.next_event(), Some(SECOND));
     let outcomes = finish(&mut medium);
     let arrival = SECOND + 1310 * US + 100;
-    let delivery = Delivery {
+    let delivery = DeliveredPacket {
         at: arrival,
         from: stations[0],
         to: stations[1],
         bytes: 1500,
         payload: 7,
     };
-    assert_eq!(outcomes, [Outcome::Delivered(delivery)]);
+    assert_eq!(outcomes, [TransmissionOutcome::Delivered(delivery)]);
     assert_eq!(
         told(&mut medium),
         [(SECOND, Data, 0, 1), (arrival + 10 * US, Ack, 1, 0)]
     );
     assert_eq!(
         medium.ledger(),
-        Ledger {
+        MediumCounts {
             offered: 1,
             delivered: 1,
-            ..Ledger::default()
+            ..MediumCounts::default()
         }
     );
     assert_eq!(medium.stats(stations[0]).confirmed, 1);
@@ -80,7 +80,7 @@ fn a_packet_on_an_idle_medium_goes_at_once() {
 /// and 100 ns of propagation for each frame.
 #[test]
 fn an_exchange_is_known_before_it_begins() {
-    let (mut medium, stations) = medium(Parameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let (mut medium, stations) = medium(WifiParameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
     medium.observe(false);
     for round in 1..50_u32 {
         let now = Nanos::from(round) * SECOND / 10;
@@ -102,7 +102,7 @@ fn an_exchange_is_known_before_it_begins() {
 /// At the start of a run the medium has not yet been idle for DIFS, so A waits for DIFS.
 #[test]
 fn the_first_packet_waits_for_difs() {
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     medium
         .enqueue(20 * US, stations[0], stations[1], 100, 0)
         .unwrap();
@@ -115,7 +115,7 @@ fn the_first_packet_waits_for_difs() {
 #[test]
 fn a_second_packet_backs_off_for_whole_slots() {
     let mut seen = std::collections::BTreeSet::new();
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     let mut now = SECOND;
     for round in 0..400 {
         // The second packet is enqueued with the first, or after the ACK of the first, during the
@@ -151,7 +151,7 @@ fn a_second_packet_backs_off_for_whole_slots() {
 #[test]
 fn the_listing_backs_off_on_an_idle_medium_too() {
     let mut seen = std::collections::BTreeSet::new();
-    let (mut medium, stations) = medium(Parameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let (mut medium, stations) = medium(WifiParameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
     for round in 1..500 {
         let now = round * SECOND / 10;
         medium
@@ -172,9 +172,9 @@ fn the_listing_backs_off_on_an_idle_medium_too() {
 /// the Duration fields.
 #[test]
 fn long_packets_are_announced() {
-    let parameters = Parameters {
+    let parameters = WifiParameters {
         rts_threshold: 1000,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     };
     let (mut medium, stations) = medium(parameters, &[(0.0, 0.0), (30.0, 0.0)]);
     medium
@@ -222,10 +222,10 @@ fn long_packets_are_announced() {
 /// time.
 #[test]
 fn a_response_at_the_timeout_is_in_time() {
-    let parameters = Parameters {
+    let parameters = WifiParameters {
         response_timeout: ResponseTimeout::WholeFrame(0),
         rts_threshold: 0,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     };
     let (mut medium, stations) = medium(parameters, &[(5.0, 5.0), (5.0, 5.0)]);
     medium
@@ -241,7 +241,7 @@ fn a_response_at_the_timeout_is_in_time() {
 
 #[test]
 fn a_queue_holds_its_limit_and_no_more() {
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     for number in 0..50 {
         medium
             .enqueue(0, stations[0], stations[1], 500, number)
@@ -252,12 +252,15 @@ fn a_queue_holds_its_limit_and_no_more() {
         .unwrap_err();
     assert_eq!(
         (refused.reason, refused.payload),
-        (DropReason::QueueFull, 50)
+        (WifiDropReason::QueueFull, 50)
     );
     let refused = medium
         .enqueue(0, stations[1], stations[0], 2297, 51)
         .unwrap_err();
-    assert_eq!((refused.reason, refused.payload), (DropReason::TooLong, 51));
+    assert_eq!(
+        (refused.reason, refused.payload),
+        (WifiDropReason::TooLong, 51)
+    );
     assert_eq!(medium.queue_length(stations[0]), 50);
     let outcomes = finish(&mut medium);
     assert_eq!(
@@ -281,14 +284,17 @@ fn a_queue_holds_its_limit_and_no_more() {
 
 #[test]
 fn stations_stand_somewhere_and_come_first() {
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
-    let nowhere = medium.add_station(Position::new(f64::NAN, 0.0), MacAddress::default());
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
+    let nowhere = medium.add_station(AntennaPosition::new(f64::NAN, 0.0), MacAddress::default());
     assert_eq!(nowhere, Err(ParameterError::Position));
     medium.enqueue(0, stations[0], stations[1], 1, 0).unwrap();
-    let late = medium.add_station(Position::default(), MacAddress::default());
+    let late = medium.add_station(AntennaPosition::default(), MacAddress::default());
     assert_eq!(late, Err(ParameterError::Late));
     assert_eq!(
         medium.station(stations[1]),
-        (MacAddress([2, 0, 0, 0, 0, 1]), Position::new(30.0, 0.0))
+        (
+            MacAddress([2, 0, 0, 0, 0, 1]),
+            AntennaPosition::new(30.0, 0.0)
+        )
     );
 }

@@ -10,7 +10,7 @@ const SECOND: Nanos = 1_000_000_000;
 /// detected at 600 m.
 #[test]
 fn three_distances() {
-    let radio = Parameters::ieee80211b().radio;
+    let radio = WifiParameters::ieee80211b().radio;
     assert!(radio.received_power(300.0) >= radio.receive_threshold);
     let noticed = radio.received_power(420.0);
     assert!(noticed < radio.receive_threshold && noticed >= radio.carrier_sense_threshold);
@@ -22,7 +22,7 @@ fn three_distances() {
 #[test]
 fn equal_signals_destroy_each_other() {
     let (mut medium, stations) = medium(
-        Parameters::ieee80211b(),
+        WifiParameters::ieee80211b(),
         &[(-30.0, 0.0), (0.0, 0.0), (30.0, 0.0)],
     );
     medium
@@ -59,7 +59,7 @@ fn the_stronger_frame_is_captured_if_it_came_first() {
     // ns.
     for (lead, captured) in [(0, true), (120, false)] {
         let (mut medium, stations) = medium(
-            Parameters::ieee80211b(),
+            WifiParameters::ieee80211b(),
             &[(10.0, 0.0), (0.0, 0.0), (-40.0, 0.0)],
         );
         medium
@@ -84,7 +84,7 @@ fn the_stronger_frame_is_captured_if_it_came_first() {
 fn capture_begins_at_ten_decibels() {
     for (place, captures) in [(-31.0, 0), (-32.0, 1)] {
         let (mut medium, stations) = medium(
-            Parameters::ieee80211b(),
+            WifiParameters::ieee80211b(),
             &[(10.0, 0.0), (0.0, 0.0), (place, 0.0)],
         );
         medium
@@ -103,7 +103,7 @@ fn capture_begins_at_ten_decibels() {
 #[test]
 fn hidden_stations_collide() {
     let (mut medium, stations) = medium(
-        Parameters::ieee80211b(),
+        WifiParameters::ieee80211b(),
         &[(-300.0, 0.0), (0.0, 0.0), (300.0, 0.0)],
     );
     medium
@@ -128,9 +128,9 @@ fn hidden_stations_collide() {
 /// data frame is lost.
 #[test]
 fn rts_and_cts_silence_the_hidden_station() {
-    let parameters = Parameters {
+    let parameters = WifiParameters {
         rts_threshold: 0,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     };
     let (mut medium, stations) = medium(parameters, &[(-300.0, 0.0), (0.0, 0.0), (300.0, 0.0)]);
     medium
@@ -158,7 +158,7 @@ fn rts_and_cts_silence_the_hidden_station() {
 #[test]
 fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
     let places = [(0.0, 0.0), (300.0, 0.0), (-300.0, 0.0), (-550.0, 0.0)];
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &places);
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &places);
     medium
         .enqueue(SECOND, stations[0], stations[1], 100, 1)
         .unwrap();
@@ -183,21 +183,21 @@ fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
 #[test]
 fn the_short_retry_limit_ends_it() {
     for (threshold, kind) in [(2347, Data), (0, Rts)] {
-        let parameters = Parameters {
+        let parameters = WifiParameters {
             rts_threshold: threshold,
-            ..Parameters::ieee80211b()
+            ..WifiParameters::ieee80211b()
         };
         let (mut medium, stations) = medium(parameters, &[(0.0, 0.0), (1000.0, 0.0)]);
         medium
             .enqueue(SECOND, stations[0], stations[1], 1000, 9)
             .unwrap();
         let outcomes = finish(&mut medium);
-        let [Outcome::Dropped(dropped)] = &outcomes[..] else {
+        let [TransmissionOutcome::Dropped(dropped)] = &outcomes[..] else {
             panic!("{outcomes:?}");
         };
         assert_eq!(
             (dropped.reason, dropped.payload),
-            (DropReason::ShortRetryLimit, 9)
+            (WifiDropReason::ShortRetryLimit, 9)
         );
         let told = told(&mut medium);
         assert_eq!(told.len(), 7);
@@ -213,7 +213,10 @@ fn the_short_retry_limit_ends_it() {
             );
             window = (2 * window + 1).min(1023);
         }
-        assert_eq!(medium.ledger().dropped_for(DropReason::ShortRetryLimit), 1);
+        assert_eq!(
+            medium.ledger().dropped_for(WifiDropReason::ShortRetryLimit),
+            1
+        );
         assert!(medium.ledger().is_balanced());
     }
 }
@@ -222,7 +225,7 @@ fn the_short_retry_limit_ends_it() {
 #[test]
 fn a_weak_signal_is_heard_and_not_understood() {
     let places = [(0.0, 0.0), (30.0, 0.0), (420.0, 0.0), (450.0, 0.0)];
-    let (mut medium, stations) = medium(Parameters::ieee80211b(), &places);
+    let (mut medium, stations) = medium(WifiParameters::ieee80211b(), &places);
     medium
         .enqueue(SECOND, stations[0], stations[1], 1500, 1)
         .unwrap();
@@ -244,9 +247,9 @@ fn a_weak_signal_is_heard_and_not_understood() {
 #[test]
 fn announcing_helps_hidden_stations() {
     let run = |threshold| {
-        let parameters = Parameters {
+        let parameters = WifiParameters {
             rts_threshold: threshold,
-            ..Parameters::ieee80211b()
+            ..WifiParameters::ieee80211b()
         };
         let (mut medium, stations) = medium(parameters, &[(0.0, 0.0), (-300.0, 0.0), (300.0, 0.0)]);
         medium.observe(false);
@@ -261,8 +264,8 @@ fn announcing_helps_hidden_stations() {
             medium.advance(at);
             while let Some(outcome) = medium.poll_outcome() {
                 let from = match outcome {
-                    Outcome::Delivered(delivery) => delivery.from,
-                    Outcome::Dropped(dropped) => dropped.from,
+                    TransmissionOutcome::Delivered(delivery) => delivery.from,
+                    TransmissionOutcome::Dropped(dropped) => dropped.from,
                 };
                 medium.enqueue(at, from, stations[0], 1500, 0).unwrap();
             }

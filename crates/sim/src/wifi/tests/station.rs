@@ -5,10 +5,10 @@ use super::super::dcf::{Dcf, Expired, Finished, NO_DEADLINE, Rules};
 use super::*;
 use rand_pcg::Pcg32;
 
-fn rules(parameters: Parameters) -> Rules {
+fn rules(parameters: WifiParameters) -> Rules {
     Rules {
         parameters,
-        timing: Timing::new(&parameters),
+        timing: PhyTiming::new(&parameters),
     }
 }
 
@@ -37,9 +37,9 @@ fn contender(rules: &Rules, now: Nanos) -> Dcf {
 /// Only whole slots during which the medium is idle are counted; the remaining slots are kept.
 #[test]
 fn a_backoff_stands_still_while_the_medium_is_busy() {
-    let parameters = Parameters {
+    let parameters = WifiParameters {
         cca_time: 0,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     };
     let mut backoff = Backoff::new(&parameters, Pcg32::new(5, 6));
     backoff.draw(&parameters);
@@ -87,7 +87,7 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
 /// transmits.
 #[test]
 fn a_carrier_is_not_noticed_at_once() {
-    let parameters = Parameters::ieee80211b();
+    let parameters = WifiParameters::ieee80211b();
     let mut backoff = Backoff::new(&parameters, Pcg32::new(5, 6));
     backoff.draw(&parameters);
     let end = backoff.count_from(0, &parameters);
@@ -110,7 +110,10 @@ fn a_carrier_is_not_noticed_at_once() {
 /// value less.
 #[test]
 fn windows_double_up_to_the_largest() {
-    for (parameters, excluded) in [(Parameters::ieee80211b(), 0), (Parameters::rafiq2007(), 1)] {
+    for (parameters, excluded) in [
+        (WifiParameters::ieee80211b(), 0),
+        (WifiParameters::rafiq2007(), 1),
+    ] {
         let mut backoff = Backoff::new(&parameters, Pcg32::new(7, 8));
         for window in [31_u64, 63, 127, 255, 511, 1023, 1023] {
             let mut sum = 0;
@@ -142,7 +145,7 @@ fn windows_double_up_to_the_largest() {
 #[test]
 fn errors_cost_eifs() {
     let t = 10_000 * US;
-    let deadline = |parameters: Parameters, spoiled: bool| {
+    let deadline = |parameters: WifiParameters, spoiled: bool| {
         let rules = rules(parameters);
         let mut dcf = contender(&rules, t);
         if spoiled {
@@ -151,19 +154,19 @@ fn errors_cost_eifs() {
         dcf.arm(t, &rules);
         dcf.deadline()
     };
-    let standard = Parameters::ieee80211b();
+    let standard = WifiParameters::ieee80211b();
     assert_eq!(
         deadline(standard, true) - deadline(standard, false),
         (364 - 50) * US
     );
-    let listing = Parameters::rafiq2007();
+    let listing = WifiParameters::rafiq2007();
     assert_eq!(deadline(listing, true) - deadline(listing, false), 364 * US);
 }
 
 /// A frame that is decoded during EIFS ends EIFS.
 #[test]
 fn a_decoded_frame_forgives_the_error() {
-    let rules = rules(Parameters::ieee80211b());
+    let rules = rules(WifiParameters::ieee80211b());
     let t = 10_000 * US;
     let mut dcf = contender(&rules, t);
     dcf.spoiled(t, &rules);
@@ -181,7 +184,7 @@ fn a_decoded_frame_forgives_the_error() {
 /// transmits is not a new error.
 #[test]
 fn eifs_follows_its_own_error_only() {
-    let rules = rules(Parameters::ieee80211b());
+    let rules = rules(WifiParameters::ieee80211b());
     let t = 10_000 * US;
     let mut dcf = contender(&rules, t);
     dcf.spoiled(t, &rules);
@@ -198,7 +201,7 @@ fn eifs_follows_its_own_error_only() {
 /// numbers wrap.
 #[test]
 fn equal_numbers_alone_are_no_repetition() {
-    let rules = rules(Parameters::ieee80211b());
+    let rules = rules(WifiParameters::ieee80211b());
     let mut dcf = Dcf::new(StationId(0), &rules, Pcg32::new(3, 4));
     let mut fresh = Vec::new();
     let data = frame(FrameKind::Data, 1, 0, 314 * US);
@@ -235,7 +238,7 @@ fn equal_numbers_alone_are_no_repetition() {
 /// A station defers to a frame for another station for its Duration, and then for DIFS.
 #[test]
 fn the_nav_counts_as_a_carrier() {
-    let rules = rules(Parameters::ieee80211b());
+    let rules = rules(WifiParameters::ieee80211b());
     let t = 10_000 * US;
     let mut plain = contender(&rules, t);
     plain.arm(t, &rules);
@@ -254,9 +257,9 @@ fn the_nav_counts_as_a_carrier() {
 /// A station responds to an RTS, unless its NAV shows that another station has reserved the medium.
 #[test]
 fn no_cts_while_the_nav_runs() {
-    let rules = rules(Parameters {
+    let rules = rules(WifiParameters {
         rts_threshold: 0,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     });
     let t = 10_000 * US;
     let mut dcf = Dcf::new(StationId(0), &rules, Pcg32::new(3, 4));
@@ -288,9 +291,9 @@ fn no_cts_while_the_nav_runs() {
 /// count of failed RTS frames.
 #[test]
 fn the_long_retry_limit_counts_data_alone() {
-    let rules = rules(Parameters {
+    let rules = rules(WifiParameters {
         rts_threshold: 0,
-        ..Parameters::ieee80211b()
+        ..WifiParameters::ieee80211b()
     });
     let mut dcf = contender(&rules, 10_000 * US);
     dcf.arm(10_000 * US, &rules);
@@ -323,7 +326,7 @@ fn the_long_retry_limit_counts_data_alone() {
         }
         assert!(matches!(step(&mut dcf, true), Expired::Transmit(_)));
         assert!(matches!(step(&mut dcf, true), Expired::Transmit(_)));
-        let given_up = Finished::GivenUp(DropReason::LongRetryLimit);
+        let given_up = Finished::GivenUp(WifiDropReason::LongRetryLimit);
         let expected = Expired::Failed((attempt == 4).then_some(given_up));
         assert_eq!(step(&mut dcf, false), expected, "attempt {attempt}");
     }
@@ -345,7 +348,7 @@ fn the_long_retry_limit_counts_data_alone() {
 /// If a response is being received at the timeout, the station waits until its end.
 #[test]
 fn a_timeout_waits_for_the_frame_being_received() {
-    let rules = rules(Parameters::ieee80211b());
+    let rules = rules(WifiParameters::ieee80211b());
     let mut dcf = contender(&rules, 10_000 * US);
     dcf.arm(10_000 * US, &rules);
     let Expired::Transmit(data) = dcf.expire(dcf.deadline(), false, &rules) else {
@@ -362,7 +365,7 @@ fn a_timeout_waits_for_the_frame_being_received() {
 /// If another frame than the ACK is decoded, the attempt has failed.
 #[test]
 fn another_frame_in_place_of_the_ack_is_a_failure() {
-    let rules = rules(Parameters::ieee80211b());
+    let rules = rules(WifiParameters::ieee80211b());
     let mut dcf = contender(&rules, 10_000 * US);
     dcf.arm(10_000 * US, &rules);
     let now = dcf.deadline();

@@ -6,23 +6,23 @@ use super::{BYTES, Sizes};
 use crate::rng::Rng;
 
 kind! {
-    /// The parameter of [`Fixed`].
+    /// The parameter of [`ConstantSize`].
     struct FixedConfig {
         /// Size of every transfer.
         bytes: u64, BYTES;
     }
     /// The same size for every transfer.
-    pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(Fixed(config.bytes)));
+    pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(ConstantSize(config.bytes)));
 }
 
 /// Size distribution with a single size.
 #[derive(Clone, Copy, Debug)]
-pub struct Fixed(
+pub struct ConstantSize(
     /// The size, bytes.
     pub u64,
 );
 
-impl Sizes for Fixed {
+impl Sizes for ConstantSize {
     fn draw(&mut self, _: &mut Rng) -> u64 {
         self.0
     }

@@ -8,10 +8,10 @@ mod fixed;
 mod lognormal;
 mod pareto;
 
-use anabranch_settings::{Kind, KindEntry, NestedKind, Refusal, Registry};
+use anabranch_settings::{Kind, KindEntry, KindError, NestedKind, Registry};
 
 pub use empirical::Empirical;
-pub use fixed::Fixed;
+pub use fixed::ConstantSize;
 pub use lognormal::LogNormal;
 pub use pareto::Pareto;
 
@@ -46,7 +46,7 @@ pub fn kinds() -> Registry<Box<dyn Sizes>> {
 pub(super) const SIZES: Kind = Kind::Variant(|| kinds().variants());
 
 /// Builds the size distribution that a parameter specifies.
-pub(super) fn make(part: &NestedKind) -> Result<Box<dyn Sizes>, Refusal> {
+pub(super) fn make(part: &NestedKind) -> Result<Box<dyn Sizes>, KindError> {
     kinds().build(&part.kind, &part.parameters, ())
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use anabranch_congestion::recovery::{
-    Rack as Rule, RackDecision, TailProbe, Transmission, tail_probe,
+    Rack as Rule, RackDecision, RackTransmission, TailProbe, tail_probe,
 };
 use anabranch_congestion::{LossCause, RateSample, RateSampler};
 use anabranch_transport::Nanos;
@@ -36,7 +36,7 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     start: u64,
-    transmission: Transmission,
+    transmission: RackTransmission,
 }
 
 /// Segment that a tail loss probe sends when the probe timer expires.
@@ -105,7 +105,7 @@ impl Rack {
         if segment.times == 1 {
             self.tail.on_measured();
         }
-        let transmission = Transmission {
+        let transmission = RackTransmission {
             sent_at: segment.sent_at,
             number: segment.end - 1,
         };
@@ -201,7 +201,7 @@ impl Rack {
         self.pipe -= segment.end - start;
         self.lost.insert(start);
         let again = segment.times > 1 && segment.sent_at >= self.cut_at;
-        let transmission = Transmission {
+        let transmission = RackTransmission {
             sent_at: segment.sent_at,
             number: segment.end - 1,
         };
@@ -348,12 +348,12 @@ impl Recovery for Rack {
             let sent_at = std::mem::replace(&mut segment.sent_at, now);
             let size = segment.end - start;
             self.pipe += size;
-            let transmission = Transmission {
+            let transmission = RackTransmission {
                 sent_at: now,
                 number,
             };
             if let Some(sampler) = &mut self.sampler {
-                sampler.forget(Transmission { sent_at, number });
+                sampler.forget(RackTransmission { sent_at, number });
                 sampler.on_sent(transmission, start, size, self.pipe);
             }
             segment.lost = false;
@@ -394,7 +394,7 @@ impl Recovery for Rack {
     fn on_sent(&mut self, flow: &mut Flow, moment: &Moment, sent: Range<u64>, retransmit: bool) {
         let now = moment.now;
         flow.count_reduced(sent.end - sent.start);
-        let transmission = Transmission {
+        let transmission = RackTransmission {
             sent_at: now,
             number: sent.end - 1,
         };
