@@ -23,8 +23,8 @@ use crate::discard::DiscardReason;
 
 /// Incoming association that waits for the user's decision: see [`Endpoint::poll_incoming`]. The
 /// peer waits until it is [accepted](Self::accept) or [refused](Self::refuse), restarts, or its
-/// cookie expires; dropping this value has no effect. If a refused peer sends its COOKIE ECHO again,
-/// it waits again under the same tag, and an earlier value for it is valid again.
+/// cookie expires; dropping this value has no effect. If a refused peer sends its COOKIE ECHO
+/// again, it waits again under the same tag, and an earlier value for it is valid again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
