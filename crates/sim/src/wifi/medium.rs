@@ -15,51 +15,10 @@ use super::dcf::{Dcf, Exchange, Expired, Finished, NO_DEADLINE, Rules};
 use super::event_queue::{Air, Deadlines, Transmission};
 use super::frame::{Frame, FrameTrace, MacAddress, StationId};
 use super::ledger::{MediumCounts, StationStats, WifiDropReason};
+use super::outcome::{DeliveredPacket, DroppedPacket, TransmissionOutcome};
 use super::parameters::{ParameterError, WifiParameters};
 use super::phy::{PhyTiming, SignalEnd, StationReceiver, TransmissionId};
 use super::propagation::{AntennaPosition, propagation_delay};
-
-/// A packet that has arrived at its receiver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeliveredPacket<P> {
-    /// Arrival time of the packet's last bit, nanoseconds.
-    pub at: Nanos,
-    /// Sending station.
-    pub from: StationId,
-    /// Receiving station.
-    pub to: StationId,
-    /// Length in bytes, without frame headers.
-    pub bytes: u32,
-    /// The packet.
-    pub payload: P,
-}
-
-/// A packet that was dropped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DroppedPacket<P> {
-    /// Time of the drop, nanoseconds.
-    pub at: Nanos,
-    /// Sending station, which dropped the packet.
-    pub from: StationId,
-    /// Intended receiver.
-    pub to: StationId,
-    /// Length in bytes, without frame headers.
-    pub bytes: u32,
-    /// Reason of the drop.
-    pub reason: WifiDropReason,
-    /// The packet.
-    pub payload: P,
-}
-
-/// Outcome of a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TransmissionOutcome<P> {
-    /// The packet arrived.
-    Delivered(DeliveredPacket<P>),
-    /// The packet was dropped after it had been queued. Packets that [`Medium::enqueue`] refuses
-    /// are returned by that function and have no outcome.
-    Dropped(DroppedPacket<P>),
-}
 
 /// A packet in the queue of a station. Its payload is removed at delivery; the other fields remain
 /// until the sender receives the ACK.

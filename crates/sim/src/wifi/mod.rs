@@ -24,6 +24,7 @@ mod event_queue;
 pub mod frame;
 pub mod ledger;
 pub mod medium;
+pub mod outcome;
 pub mod parameters;
 pub mod phy;
 pub mod propagation;
@@ -33,7 +34,8 @@ mod tests;
 
 pub use frame::{Frame, FrameKind, FrameTrace, MacAddress, StationId};
 pub use ledger::{MediumCounts, StationStats, WifiDropReason};
-pub use medium::{DeliveredPacket, DroppedPacket, Medium, TransmissionOutcome};
+pub use medium::Medium;
+pub use outcome::{DeliveredPacket, DroppedPacket, TransmissionOutcome};
 pub use parameters::{
     AfterError, BackoffRange, IdleAccess, ParameterError, ResponseTimeout, WifiParameters,
 };
