@@ -40,6 +40,7 @@ setup: ## installs Debian packages that the tests call: tshark, ns2, chromium, t
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p anabranch-cli -- -D warnings # with the features of `make demo`; the line above has all
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --lib --all-features # of crates/*
 
 deny: setup ## licences, bans and sources of the dependencies

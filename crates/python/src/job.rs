@@ -25,7 +25,7 @@ use crate::spec::Spec;
 /// A validated spec with the requested outputs. Its runs are numbered from 0.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Clone, Debug)]
-pub struct CheckedSpec {
+pub struct Job {
     plan: Arc<Plan>,
     reference: Loaded,
 }
@@ -51,7 +51,7 @@ fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
 }
 
 #[pymethods]
-impl CheckedSpec {
+impl Job {
     #[new]
     #[pyo3(signature = (spec, *, seed=1, replications=None, quick=false, only=Vec::new(), set=Vec::new(), record_all=false))]
     fn new(
@@ -214,7 +214,7 @@ impl CheckedSpec {
     }
 }
 
-impl CheckedSpec {
+impl Job {
     /// The numbers of the runs that are not finished in a results directory.
     fn missing(&self, store: &Store) -> Vec<usize> {
         let state = Arc::default();
@@ -240,7 +240,7 @@ impl CheckedSpec {
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct ResultsStore {
-    job: Py<CheckedSpec>,
+    job: Py<Job>,
     store: Store,
 }
 

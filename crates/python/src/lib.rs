@@ -33,7 +33,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;
     module.add_class::<spec::Spec>()?;
-    module.add_class::<job::CheckedSpec>()?;
+    module.add_class::<job::Job>()?;
     module.add_class::<job::ResultsStore>()?;
     module.add_class::<results::Results>()?;
     module.add_class::<results::Figure>()?;
