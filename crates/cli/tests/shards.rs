@@ -345,7 +345,7 @@ fn threads_that_share_each_world_write_the_same_files() {
         &["--threads", "2", "--capture", "wire=wire.pcapng"],
         "found --threads 2 with --capture, which numbers the packets of the whole world",
     );
-    let without = SPEC.replace("delay = \"10 ms\"\n", "");
+    let without = SPEC.replace("delay = \"10 ms\"", "delay = \"0 ms\"");
     fs::write(here.join("my.toml"), without).expect("a spec");
     refuses(
         &["--threads", "2"],

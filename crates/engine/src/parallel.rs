@@ -24,7 +24,7 @@ pub trait Crew: Sync {
     /// Number of threads.
     fn threads(&self) -> usize;
 
-    /// Calls `first`, and `others` with each number from 1 to `parts - 1` on a thread of its own,
+    /// Calls `first`, and `others` with each number from 1 to `parts - 1` on a separate thread,
     /// because the calls wait for one another. Returns when all have returned.
     fn together(&self, parts: usize, others: &(dyn Fn(usize) + Sync), first: &mut dyn FnMut());
 }

@@ -173,8 +173,8 @@ fn random_specs_give_the_same_results_with_any_number_of_threads() {
     assert!(divided > 18, "{divided}");
 }
 
-/// The first run of each example, with a shorter duration where its measures allow that. Media,
-/// measures that need both ends of a flow, and proxies beside them keep nodes together.
+/// The first run of each example, with a shorter duration if its measures allow that. Nodes stay
+/// together because of media, proxies, and measures that need both ends of a flow.
 #[test]
 fn examples_give_the_same_results_with_any_number_of_threads() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
@@ -207,7 +207,7 @@ fn examples_give_the_same_results_with_any_number_of_threads() {
     assert!(divided.contains(&"constellation.toml"), "{divided:?}");
 }
 
-/// What keeps all nodes together is said.
+/// The error names the reasons for which all nodes must stay together.
 #[test]
 fn a_world_that_cannot_be_divided_says_why() {
     let text = |delay: &str, measure: &str| {

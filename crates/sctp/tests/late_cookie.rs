@@ -65,8 +65,8 @@ fn a_cookie_of_a_call_that_the_peer_gave_up_does_not_restart_the_association() {
     assert_eq!(world.receive_all(Z, z).len(), 1);
 }
 
-/// The same while A waits for the COOKIE ACK, because its own COOKIE ECHO is first given time for
-/// an answer.
+/// In COOKIE-ECHOED, too, A discards an older cookie, because Z may still answer A's own COOKIE
+/// ECHO. Only after T1-cookie has expired once does A accept the older cookie.
 #[test]
 fn in_cookie_echoed_an_older_cookie_waits_for_the_answer_to_ours() {
     let mut world = World::new(Config::default());

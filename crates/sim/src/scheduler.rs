@@ -29,14 +29,14 @@ const STEADY: u64 = 1;
 /// The greatest source.
 const MAX_SOURCE: u64 = ADDED >> 1;
 
-/// The time of an event, and a number by which events at one instant are ordered: the event that was
-/// decided earlier happens first, and of events decided at the same time, that of the lower source.
-/// The number does not depend on other events, so that each part of a world that is divided among
-/// threads gives the events of its sources the numbers that they have in the whole.
+/// The time of an event, and a number by which events at one instant are ordered: the event that
+/// was decided earlier happens first, and of events decided at the same time, that of the lower
+/// source. The number does not depend on other events, so that each part of a world that is divided
+/// among threads gives the events of its sources the numbers that they have in the whole.
 ///
 /// The highest bits of the number are the complement of the time from the decision to the event. It
-/// wraps at 2.4 hours; the order is fixed also for longer times, but is then another one. The lowest
-/// bits are zero, because the scheduler stores the source in them.
+/// wraps at 2.4 hours; the order is fixed also for longer times, but is then another one. The
+/// lowest bits are zero, because the scheduler stores the source in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventKey {
     at: Nanos,
@@ -100,8 +100,8 @@ impl EventKey {
     }
 }
 
-/// The highest bits of the number of an event at `at` that is decided at `since`. They are never all
-/// set if the event is decided at its own time, so that [`EventKey::last`] is later.
+/// The highest bits of the number of an event at `at` that is decided at `since`. They are never
+/// all set if the event is decided at its own time, so that [`EventKey::last`] is later.
 #[inline(always)]
 fn order(at: Nanos, since: Nanos) -> u64 {
     since.wrapping_sub(at).wrapping_sub(2) << SOURCE_BITS
@@ -138,8 +138,8 @@ pub(crate) fn steady_bits(source: usize) -> u64 {
     (source as u64) << 1 | STEADY
 }
 
-/// The mark of the event of a steady source at `at` that is decided at `since`. `bits` is the result
-/// of [`steady_bits`] for the source.
+/// The mark of the event of a steady source at `at` that is decided at `since`. `bits` is the
+/// result of [`steady_bits`] for the source.
 #[inline(always)]
 pub(crate) fn steady_mark(at: Nanos, since: Nanos, bits: u64) -> EventKey {
     let number = order(at, since) | bits;

@@ -51,7 +51,7 @@ impl Agent for Host {
         word.copy_from_slice(&datagram[4..12]);
         let number = u64::from_be_bytes(word);
         self.heard.push((now, path, ecn, number, datagram.len()));
-        // What is sent depends on everything that arrived before, and on its order.
+        // Sent data depends on all data that arrived before, and on its order.
         self.number = self.number.wrapping_mul(31).wrapping_add(number ^ now);
         if self.rng.below(3) > 0 {
             self.queue
@@ -556,7 +556,7 @@ fn a_part_that_runs_ahead_of_the_others_is_an_error() {
         world
     });
     let [mut one, mut other] = parts;
-    // The second begins where its own events begin, regardless of the first.
+    // The second begins at its own first event, regardless of the first.
     let (begin, ahead) = (
         one.next_event().unwrap(),
         other.next_event().unwrap() + 200 * MS,

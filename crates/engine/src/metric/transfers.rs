@@ -36,8 +36,8 @@ kind! {
     /// on the primary path of the flow, and `rate` is the smallest link rate on it, by the routes
     /// at the start of the run. If a rate changes, its maximum counts. The ideal time does not
     /// include handshake, headers and windows. With an answer it is the sum of both directions.
-    /// There is no value if the path has a link without a fixed rate, such as a radio cell, or with
-    /// a changing delay.
+    /// There is no value if the path crosses a radio cell, a link without a rate, or a link whose
+    /// delay changes.
     pub(super) static SLOWDOWN: KindEntry<BoxedMetric> = "slowdown", |it, ()| Ok(it.of(true));
 }
 

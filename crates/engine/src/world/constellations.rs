@@ -106,7 +106,8 @@ impl<'a> ConstellationRecorder<'a> {
         })
     }
 
-    /// Keeps only what the links of a part of a divided world give: another part has the rest.
+    /// Keeps only the samples of links, for one part of a divided world: another part has the
+    /// positions and paths.
     pub fn keep_links(&mut self) {
         (self.positions, self.paths) = (None, None);
         if let Some(utilization) = &mut self.utilization {

@@ -39,7 +39,7 @@ impl<'a> Part<'a> {
 /// Counters of the members of a link, forward and backward, if the part has them.
 type OwnStats = Vec<[Option<LinkStats>; 2]>;
 
-/// What a world has counted in a run.
+/// Counters and samples of a world at the end of a run.
 pub struct Simulated {
     /// The members of flows, in the order of their numbers.
     pub flows: Vec<FlowStats>,

@@ -195,8 +195,8 @@ mod tests {
         Some(listed)
     }
 
-    /// Compares with the reference implementation, while there are few enough batches to examine
-    /// all.
+    /// With at most `MAX_EXAMINED` batches, `take_ready` takes the same streams as the reference
+    /// implementation, which examines all.
     #[test]
     fn few_go_as_if_all_were_looked_at() {
         let mut random = test_rng(7);

@@ -152,8 +152,8 @@ pub const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "adaptive",
-        about: "One stream after congestion, several after a loss of the link. A loss is attributed to congestion if `cwnd - \
-                RE x RTT x weight` is above 0 (Tsunoda et al. 2007, Fig. 3).",
+        about: "One stream after congestion, several after a loss of the link. A loss is attributed to congestion if the \
+                congestion window is larger than the rate estimate x RTT x weight (Tsunoda et al. 2007, Fig. 3).",
         parameters: ADAPTIVE,
     },
     Variant {

@@ -43,7 +43,7 @@ pub enum TransmissionOutcome<P> {
     /// The packet arrived.
     Delivered(DeliveredPacket<P>),
     /// The packet was dropped after it had been queued. Packets that
-    /// [`Medium::enqueue`](super::Medium::enqueue) refuses are returned by that function and have no
-    /// outcome.
+    /// [`Medium::enqueue`](super::Medium::enqueue) refuses are returned by that function and have
+    /// no outcome.
     Dropped(DroppedPacket<P>),
 }
