@@ -111,7 +111,9 @@
 //! ```
 //! use anabranch::sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
 //! use anabranch::sim::workload::Cbr;
-//! use anabranch::sim::{Attachment, DirectionConfig, Family, LinkConfig, Seed, Topology, World};
+//! use anabranch::sim::{
+//!     AddressFamily, Attachment, DirectionConfig, LinkConfig, Seed, Topology, World,
+//! };
 //! use anabranch::transport::{Path, time::SECOND};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -121,7 +123,7 @@
 //! let direction = || DirectionConfig::new(1_000_000, 20_000_000);
 //! let (forward, backward) = (direction(), direction());
 //! topology.add_link(LinkConfig { name: "wire".into(), between: [near, far], forward, backward })?;
-//! let address = |node| topology.addresses(node, Family::V4).next().ok_or("no address");
+//! let address = |node| topology.addresses(node, AddressFamily::V4).next().ok_or("no address");
 //! let path = Path::new(address(near)?, address(far)?);
 //!
 //! let mut world = World::new(topology, Seed::new(1, 0))?;
@@ -141,7 +143,7 @@
 //! # An experiment
 //!
 //! ```
-//! use anabranch::engine::plan::{Plan, Request, Unit};
+//! use anabranch::engine::plan::{Plan, PlanRequest, PlannedRun};
 //! use anabranch::lab::run::{Simulator, in_memory};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -165,8 +167,8 @@
 //!     transport = { protocol = "sctp", profile = "rfc9260" }
 //!     workload = { kind = "bulk", message = "1 KiB" }
 //! "#;
-//! let plan = Plan::new(Request::new("satellite.toml", text).with(|it| it.seed = 1))?;
-//! let records = in_memory(&Unit::all(&plan), 1, &Simulator::default(), 1, &|_| {})?;
+//! let plan = Plan::new(PlanRequest::new("satellite.toml", text).with(|it| it.seed = 1))?;
+//! let records = in_memory(&PlannedRun::all(&plan), 1, &Simulator::default(), 1, &|_| {})?;
 //! let goodput = records[0].value("file", "goodput").ok_or("no goodput")?;
 //! assert!(goodput > 0.0);
 //! # Ok(())

@@ -6,7 +6,7 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use anabranch_net::rfc6083::{SecureAssociation, Settings};
+//! use anabranch_net::rfc6083::{Rfc6083Settings, SecureAssociation};
 //! use anabranch_net::sctp::dtls::tls::{Credentials, Trust};
 //! use anabranch_net::{Config, Endpoint, SendOptions};
 //!
@@ -14,7 +14,8 @@
 //! let read = std::fs::read;
 //! let credentials = Credentials::from_pem(&read("own.pem")?, &read("own.key")?)?;
 //! let trust = Trust::default().with_authorities(&read("authority.pem")?)?;
-//! let settings = Arc::new(Settings::new(&credentials, trust.with_name("hss.example.org"))?);
+//! let trust = trust.with_name("hss.example.org");
+//! let settings = Arc::new(Rfc6083Settings::new(&credentials, trust)?);
 //!
 //! let client = Endpoint::bind(Config::default().with_rfc6083())?;
 //! let association = client.connect(([192, 0, 2, 1], 5868)).await?;

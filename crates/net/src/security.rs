@@ -22,7 +22,7 @@ impl Config {
     /// use std::sync::Arc;
     ///
     /// use anabranch_net::Config;
-    /// use anabranch_net::sctp::dtls::tls::{Credentials, Settings, Trust};
+    /// use anabranch_net::sctp::dtls::tls::{Credentials, TlsSettings, Trust};
     ///
     /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
     /// let read = std::fs::read;
@@ -30,7 +30,7 @@ impl Config {
     /// let trust = Trust::default()
     ///     .with_authorities(&read("authority.pem")?)?
     ///     .with_name("spiffe://example.org/amf");
-    /// let settings = Settings::new(credentials, trust, false)?;
+    /// let settings = TlsSettings::new(credentials, trust, false)?;
     /// let config = Config::default().with_certificates(Arc::new(settings));
     /// # Ok(())
     /// # }

@@ -5,20 +5,20 @@
 //! trips `Document -> TOML -> Document` and `Spec -> Document -> Spec` are lossless.
 //!
 //! ```
-//! use anabranch_scenario::document::{Document, Table};
-//! use anabranch_scenario::quantity::{Rate, Span};
+//! use anabranch_scenario::document::{Document, SpecTable};
+//! use anabranch_scenario::quantity::{Rate, TimeSpan};
 //!
 //! let document = Document::new("pair")
 //!     .table(
 //!         "parameters",
-//!         Table::new().with("rate", Rate(2_000_000)).with("rtt", Span(500_000_000)),
+//!         SpecTable::new().with("rate", Rate(2_000_000)).with("rtt", TimeSpan(500_000_000)),
 //!     )
-//!     .table("world", Table::new().with("duration", "100 * $rtt"))
-//!     .push("node", Table::new().with("name", "a"))
-//!     .push("node", Table::new().with("name", "b"))
+//!     .table("world", SpecTable::new().with("duration", "100 * $rtt"))
+//!     .push("node", SpecTable::new().with("name", "a"))
+//!     .push("node", SpecTable::new().with("name", "b"))
 //!     .push(
 //!         "link",
-//!         Table::new()
+//!         SpecTable::new()
 //!             .with("name", "wire")
 //!             .with("between", ["a", "b"])
 //!             .with("rate", "$rate")

@@ -104,7 +104,7 @@ mod tests;
 /// [`KindEntry`](crate::KindEntry) with the name of the kind in specs.
 ///
 /// ```
-/// use anabranch_settings::{KindEntry, Kind, Refusal, Registry, idle_if, kind};
+/// use anabranch_settings::{Kind, KindEntry, KindError, Registry, idle_if, kind};
 ///
 /// /// A number of packets.
 /// const PACKETS: Kind = Kind::count(1, 100);
@@ -125,7 +125,9 @@ mod tests;
 ///     }
 ///     /// Drops packets at random before it is full.
 ///     static EARLY: KindEntry<QueueConfig> = "early", |config, ()| match config.limit {
-///         Some(limit) if limit < config.from => Err(Refusal::together("`limit` is below `from`")),
+///         Some(limit) if limit < config.from => {
+///             Err(KindError::together("`limit` is below `from`"))
+///         }
 ///         _ => Ok(config),
 ///     };
 /// }

@@ -32,13 +32,13 @@ use agent_slot::AgentSlot;
 /// and its seed.
 ///
 /// ```
-/// use anabranch_sim::{DirectionConfig, DropTail, Family, Limit, LinkConfig};
+/// use anabranch_sim::{AddressFamily, DirectionConfig, DropTail, LinkConfig, QueueLimit};
 /// use anabranch_sim::{Seed, Topology, World};
 ///
 /// let mut topology = Topology::new();
 /// let a = topology.add_node("a")?;
 /// let b = topology.add_node("b")?;
-/// let queue = DropTail::new(Limit::Packets(10))?;
+/// let queue = DropTail::new(QueueLimit::Packets(10))?;
 /// topology.add_link(LinkConfig {
 ///     name: "satellite".into(),
 ///     between: [a, b],
