@@ -1,5 +1,5 @@
-//! A world divided among threads: each thread has a copy of the world, its *part*, and processes the
-//! events of the nodes of that part.
+//! A world divided among threads: each thread has a copy of the world, its *part*, and processes
+//! the events of the nodes of that part.
 //!
 //! A direction of a link belongs to the node that sends. If it ends at a node of another part, its
 //! packets are copied for that part when their arrival is decided. The events of a node therefore
