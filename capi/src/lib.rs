@@ -8,12 +8,12 @@
 //! To save the query, one byte per descriptor caches that it is *not* an SCTP socket, or that this
 //! process opened it as one ([`descriptor`]).
 //!
-//! - - [`calls`]: the interposed libc functions.
-//! - - [`sctp`]: socket options and ancillary data of SCTP.
-//! - - [`receive`], [`send`]: transfer of messages.
+//! - [`calls`]: the interposed libc functions.
+//! - [`sctp`]: socket options and ancillary data of SCTP.
+//! - [`receive`], [`send`]: transfer of messages.
 //! - [`host_client`]: requests to the host.
-//! - - [`associations`]: setup of associations, and their transfer to new sockets.
-//! - - [`waiting`]: blocking calls, which can be cancelled as in libc.
+//! - [`associations`]: setup of associations, and their transfer to new sockets.
+//! - [`waiting`]: blocking calls, which can be cancelled as in libc.
 //!
 //! The library makes all system calls directly ([`system`]), because libc's symbols resolve to its
 //! own functions.

@@ -5,19 +5,19 @@
 //! `docs/findings/keep` runs a paper and stores them. Below a heading `## PAPER: ...` of the text,
 //! the following placeholders are replaced by numbers from the tables of that paper:
 //!
-//! - - `{table|series|metric|x}`: the value and half of its 95 % interval, such as `21.4 ± 4.1`;
+//! - `{table|series|metric|x}`: the value and half of its 95 % interval, such as `21.4 ± 4.1`;
 //! - `{table|series|metric|x|mean}`: the value alone;
-//! - - `{table|series|metric|x|ns2}`: the value of ns-2.35, from `table-ns2.csv`, with half of its
+//! - `{table|series|metric|x|ns2}`: the value of ns-2.35, from `table-ns2.csv`, with half of its
 //!   interval;
-//! - - `{overlap|tables}`, `{overlap|table|series|metric}`: the number of means whose intervals
+//! - `{overlap|tables}`, `{overlap|table|series|metric}`: the number of means whose intervals
 //!   overlap with those of ns-2.35, such as `141 of 144`; `tables` are one or several, separated by
 //!   commas;
-//! - - `{farthest|table|series|metric}`: the largest relative difference from ns-2.35, in percent;
-//! - - `{count|tables|verdict}`: the number of printed values in one or several tables that have
+//! - `{farthest|table|series|metric}`: the largest relative difference from ns-2.35, in percent;
+//! - `{count|tables|verdict}`: the number of printed values in one or several tables that have
 //!   this verdict;
-//! - - `{tally|printed values}`, `{tally|claims|reproduced}`: the number of printed values or
+//! - `{tally|printed values}`, `{tally|claims|reproduced}`: the number of printed values or
 //!   claims; with a third part, the number of those that have this verdict;
-//! - - `{claims|id}`: the verdict on a claim; `{claims|id|x}`: the value found at this x, with half
+//! - `{claims|id}`: the verdict on a claim; `{claims|id|x}`: the value found at this x, with half
 //!   of its interval; `{claims|id|x|1000}`: the same divided by 1000.
 //!
 //! `{PAPER/...}` uses the tables of another paper than the heading's.

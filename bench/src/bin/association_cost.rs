@@ -6,7 +6,7 @@
 //! in addition to many that stay established.
 //!
 //! - `association_cost [--write]`: `--write` updates the tables in `bench/README.md`.
-//! - - `association_cost time [ROUNDS] [--write]`: handshakes by processor time, seven rounds by
+//! - `association_cost time [ROUNDS] [--write]`: handshakes by processor time, seven rounds by
 //!   default. `--write` also updates the ratios to dcsctp in `bench/scoreboard.json`.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 

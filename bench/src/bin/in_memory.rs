@@ -3,11 +3,11 @@
 //! The result is the processor time of the thread. In addition, valgrind counts instructions,
 //! because these do not depend on the load of the machine.
 //!
-//! - - `in_memory [ROUNDS] [--write]`: seven rounds by default. `--write` updates the tables in
+//! - `in_memory [ROUNDS] [--write]`: seven rounds by default. `--write` updates the tables in
 //!   `bench/README.md`, and the results in `bench/scoreboard.json`.
-//! - - `in_memory [ROUNDS] scaling`: only this stack, by window, number of streams, and number of
+//! - `in_memory [ROUNDS] scaling`: only this stack, by window, number of streams, and number of
 //!   associations.
-//! - - `in_memory instructions [--write]`: instructions of this stack per byte, for each row.
+//! - `in_memory instructions [--write]`: instructions of this stack per byte, for each row.
 //!   `--write` records them in `bench/scoreboard.json`, next to the limits that were counted last.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 

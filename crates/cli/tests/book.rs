@@ -2,14 +2,14 @@
 //! commands must equal the output of `help`.
 //!
 //! On a page of `docs/`, a block marked
-//! - - `console` holds commands, each after `$ `, and their output. They run in the order of the
+//! - `console` holds commands, each after `$ `, and their output. They run in the order of the
 //!   page, in one shell, in a directory that is empty at first. A command without shown output may
 //!   print anything. A line `...` matches any number of lines, and `[..]` any text within a line.
 //!   `console status=2` expects that exit status.
-//! - - `console serve` holds one command that serves: the test ends it after it has printed as many
+//! - `console serve` holds one command that serves: the test ends it after it has printed as many
 //!   lines as shown.
 //! - `console skip` is not run: it installs something, or needs another machine.
-//! - - `LANGUAGE file=NAME` is written to the file NAME, `LANGUAGE add=NAME` is appended to it.
+//! - `LANGUAGE file=NAME` is written to the file NAME, `LANGUAGE add=NAME` is appended to it.
 //!
 //! `<!-- made: FILE -->` before an image names the file, created by the commands of the page, that
 //! the image must equal. `BOOK=write` in the environment copies it.

@@ -210,8 +210,8 @@ impl SecureAssociation {
     ///
     /// # Errors
     /// The peer is not trusted, violates DTLS, does not answer within
-    /// [`Settings::handshake_timeout`], or the association does not use AUTH; then the association
-    /// is aborted. Or the association has ended.
+    /// [`Rfc6083Settings::handshake_timeout`], or the association does not use AUTH; then the
+    /// association is aborted. Or the association has ended.
     pub async fn client(
         association: Association,
         settings: Arc<Rfc6083Settings>,

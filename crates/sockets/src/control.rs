@@ -90,7 +90,7 @@ pub enum HostRequest {
     },
     /// `getsockname`: the local addresses of an association, or of the socket if the number is 0.
     Local(u32),
-    /// `sctp_getladdrs`: like [`Request::Local`]. If the socket is bound to all addresses, the
+    /// `sctp_getladdrs`: like [`HostRequest::Local`]. If the socket is bound to all addresses, the
     /// answer contains those of the system.
     LocalAll(u32),
     /// `sctp_getpaddrs`: the addresses of the peer of this association.

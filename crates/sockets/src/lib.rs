@@ -5,11 +5,11 @@
 //! handles `poll`, `epoll`, `fork`, `exec`, `dup2`, SCM_RIGHTS, timeouts and signals, and an
 //! association ends when the last descriptor of its socket is closed.
 //!
-//! - - [`frame`]: frames on such a descriptor, one message or notification per datagram.
+//! - [`frame`]: frames on such a descriptor, one message or notification per datagram.
 //! - [`control`]: requests about a socket that are not messages: options, addresses, `connect`.
 //! - [`options`]: socket options with their numbers and layouts (RFC 6458 §8, with Linux's
 //!   layouts).
-//! - - [`host`]: the process at the other end of the descriptors.
+//! - [`host`]: the process at the other end of the descriptors.
 //!
 //! The C library is the crate `anabranch-capi`.
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]

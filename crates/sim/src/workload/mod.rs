@@ -216,9 +216,9 @@ impl Facts {
 /// A source of messages for a transport.
 ///
 /// The adapter should call [`Workload::next`] while the transport has buffer space; each
-/// [`Offer::Now`] contains a message. A workload has its own schedule: if the transport has no
-/// space when a message is due, the message is offered late, at the next call. The schedule starts
-/// at the first call.
+/// [`NextMessage::Now`] contains a message. A workload has its own schedule: if the transport has
+/// no space when a message is due, the message is offered late, at the next call. The schedule
+/// starts at the first call.
 pub trait Workload {
     /// Polls the workload at `now`.
     fn next(&mut self, now: Nanos) -> NextMessage;
