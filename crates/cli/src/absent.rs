@@ -49,7 +49,7 @@ pub mod metrics {
 
     /// A replacement for the metrics of a server, without any effect.
     #[derive(Clone, Default)]
-    pub struct Metrics;
+    pub struct Metrics(());
 
     impl Metrics {
         pub async fn serve(
