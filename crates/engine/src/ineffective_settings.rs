@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use anabranch_scenario::checker::Checker;
+use anabranch_scenario::constellation::{Ground, Pairs};
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::kind_choice::{KindChoice, KindFamily};
+use anabranch_scenario::names::MemberSelection;
 use anabranch_scenario::quantity::TimeSpan;
 use anabranch_scenario::{Flow, Link, Spec};
 use anabranch_settings::{Effect, Registry};
@@ -61,6 +63,9 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<KeyJudgement
                 why,
             );
         }
+    }
+    for (index, ground) in spec.grounds.iter().enumerate() {
+        judge.populations(spec, ground, &format!("ground.{index}.stations"));
     }
     judge.all
 }
@@ -120,6 +125,33 @@ struct Judge<'a, 'c> {
 }
 
 impl Judge<'_, '_> {
+    /// Checks the first population of the stations at `path`, which only pairs that are drawn by
+    /// population use. The column of a file is not checked, because files serve several specs;
+    /// stations of a file have the source position of its name.
+    fn populations(&mut self, spec: &Spec, ground: &Ground, path: &str) {
+        let mut stations = ground.stations.iter().enumerate();
+        let first = stations.find_map(|(index, it)| Some((index, it.population?)));
+        let Some((index, population)) = first else {
+            return;
+        };
+        let place = |path: &str| self.c.located(path, "").place;
+        let station = format!("{path}.{index}");
+        if place(&station) == place(path) {
+            return;
+        }
+        let weighs = |flow: &Flow| {
+            let random = matches!(flow.pairs, Some(Pairs::Random(it)) if it.weights.is_some());
+            let mut ends = [&flow.from, &flow.to].into_iter();
+            random && ends.any(|end| MemberSelection::parse(end).group == ground.name)
+        };
+        self.key(
+            &format!("{station}.population"),
+            population,
+            !spec.flows.iter().any(weighs),
+            "without a flow with `weights = \"population\"`",
+        );
+    }
+
     /// Checks a key with the value `found`, which has no effect if `is_idle`, for the reason `why`.
     fn key(&mut self, path: &str, found: impl std::fmt::Display, is_idle: bool, why: &str) {
         let message = || format!("found {found}; it has no effect {why}; leave it out");

@@ -109,8 +109,14 @@ fn pairs_are_drawn_by_population() {
     );
     let found = error(people(["5", "1e13", "1"]) + &flow(pairs));
     assert!(found.contains("found 10000000000000; allowed"), "{found}");
-    // The populations are accepted even if unused, because other points of a sweep may use them.
-    plan(&(people(["5", "1", "1"]) + &flow("random = 1"))).expect("uniform pairs");
+    let unused = people(["5", "1", "1"]) + &flow("random = 1");
+    let found = error(unused.clone());
+    let wanted = "it has no effect without a flow with `weights = \"population\"`; leave it out";
+    assert!(found.contains("`ground.city.stations[0].population`"), "{found}");
+    assert!(found.contains(wanted), "{found}");
+    // Another flow uses them.
+    let used = flow(pairs).replace("name = \"f\"", "name = \"g\"");
+    plan(&(unused + &used)).expect("one flow uses the populations");
 }
 
 /// Four satellites at 3,000 km, every 90°; the first is over 0° E. At 30° E its elevation is
