@@ -157,7 +157,9 @@ impl Receiver {
     }
 
     /// Like [`Self::handle_data`], for a chunk within its packet.
-    /// # Errors The chunk is shorter than its header.
+    ///
+    /// # Errors
+    /// The chunk is shorter than its header.
     #[inline(always)]
     pub(crate) fn handle_frame(
         &mut self,

@@ -265,7 +265,9 @@ impl Victim {
     }
 
     /// Checks that the association is not closed.
-    /// # Errors The association is closed.
+    ///
+    /// # Errors
+    /// The association is closed.
     pub fn still_lives(&self) -> Result<(), Box<dyn Error>> {
         let association = self.id.and_then(|id| self.endpoint.association(id));
         let why = association.and_then(|it| it.close_reason());

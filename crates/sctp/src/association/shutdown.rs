@@ -90,7 +90,9 @@ impl Association {
 
     /// Aborts the association immediately and sends `reason` to the peer (RFC 9260 §9.1, §11.1.4).
     /// Queued and outstanding messages are lost. A reason longer than 512 bytes is truncated.
-    /// # Errors The association is closed already.
+    ///
+    /// # Errors
+    /// The association is closed already.
     pub fn abort(&mut self, _now: Nanos, mut reason: Bytes) -> Result<(), CloseError> {
         if self.is_closed() {
             return Err(CloseError::Closed);

@@ -91,7 +91,9 @@ impl CheckedConfig {
 
 impl Config {
     /// Validates the settings like [`Self::check`], and makes them shareable.
-    /// # Errors Like [`Self::check`].
+    ///
+    /// # Errors
+    /// Like [`Self::check`].
     pub fn checked(self) -> Result<CheckedConfig, ConfigError> {
         self.check()?;
         Ok(CheckedConfig(Arc::new(self)))
@@ -112,7 +114,9 @@ impl Config {
 
     /// Checks that each setting has an effect: the [settings that it needs](Self::check_partners)
     /// are on, and further requirements of its value are met.
-    /// # Errors The first setting without effect.
+    ///
+    /// # Errors
+    /// The first setting without effect.
     pub fn check_effects(&self) -> Result<(), SettingError> {
         self.check_partners()?;
         let missing = match self.congestion.needs {
@@ -173,7 +177,9 @@ impl Config {
     }
 
     /// Error for a setting without effect.
-    /// # Errors The setting differs from its default.
+    ///
+    /// # Errors
+    /// The setting differs from its default.
     pub fn refuse_idle(&self, name: &str, why: &str) -> Result<(), SettingError> {
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         let fresh = Self::new(own);

@@ -364,7 +364,9 @@ impl DetachedAssociation {
 impl Endpoint {
     /// Detaches an established association, which the driver owns from then on. Packets of its peer
     /// are then returned by [`Endpoint::poll_association_event`] instead of being processed here.
-    /// # Errors The association is not established.
+    ///
+    /// # Errors
+    /// The association is not established.
     pub fn detach(&mut self, id: AssociationId) -> Result<DetachedAssociation, DetachError> {
         let slot = self.table.slot_of(id).ok_or(DetachError::Unknown)?;
         let association = self.table.get(slot).ok_or(DetachError::Unknown)?;

@@ -154,7 +154,9 @@ impl Offer {
 
     /// Parses the parameters and validates the offer. `config` are the local settings, and `ours`
     /// the local extensions.
-    /// # Errors The offer must be refused.
+    ///
+    /// # Errors
+    /// The offer must be refused.
     pub(crate) fn read(
         &mut self,
         init: &Init,
