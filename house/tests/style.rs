@@ -28,6 +28,11 @@ const WORDS: &[&str] = &[
 ];
 /// Name under which comment lines wider than `MAX_COLUMNS` are counted.
 const WIDE: &str = "wide lines";
+/// Name under which headings of rustdoc sections with text in their line are counted, because
+/// rustdoc shows all of such a line as the heading.
+const HEADING: &str = "headings with text";
+/// Headings of sections in rustdoc.
+const SECTIONS: [&str; 3] = ["/// # Errors ", "/// # Panics ", "/// # Safety "];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -62,7 +67,8 @@ fn occurrences(text: &str, word: &str) -> usize {
         .count()
 }
 
-/// Number of occurrences of each avoided word, and of wide lines, in the comment lines of a text.
+/// Number of occurrences of each avoided word, and of wide lines and headings with text, in the
+/// comment lines of a text.
 fn counts(text: &str) -> BTreeMap<&'static str, usize> {
     let mut found = BTreeMap::new();
     for line in text
@@ -75,6 +81,9 @@ fn counts(text: &str) -> BTreeMap<&'static str, usize> {
             *found.entry(*words).or_default() += count;
         }
         *found.entry(WIDE).or_default() += usize::from(line.chars().count() > MAX_COLUMNS);
+        let line = line.trim_start();
+        let is_heading = SECTIONS.iter().any(|section| line.starts_with(section));
+        *found.entry(HEADING).or_default() += usize::from(is_heading);
     }
     found
 }
@@ -138,6 +147,11 @@ fn a_count_that_grows_is_found() {
     );
     assert_eq!(counts(&format!("// {}\n", "x".repeat(98)))[WIDE], 1);
     assert_eq!(counts(&format!("// {}\n", "x".repeat(97)))[WIDE], 0);
+    assert_eq!(counts("    /// # Errors It is closed.\n")[HEADING], 1);
+    assert_eq!(
+        counts("    /// # Errors\n    /// It is closed.\n")[HEADING],
+        0
+    );
     let table = |count| format!("crate,word,count\nsctp,what,{count}\n");
     assert_eq!(grown(&table(2), &table(2)), [""; 0]);
     assert_eq!(grown(&table(3), &table(2)), [""; 0]);

@@ -146,7 +146,7 @@ impl Parts {
     /// Prepares the kinds of a spec that was checked.
     ///
     /// # Errors
-    /// [`Refusal`] if a kind is unknown or cannot be built.
+    /// [`KindError`] if a kind is unknown or cannot be built.
     pub fn new(spec: &Spec, kinds: &Standard) -> Result<Self, KindError> {
         let links = spec.links.iter();
         let links = links.map(|link| Ok([of(kinds, link, true)?, of(kinds, link, false)?]));

@@ -136,7 +136,7 @@ impl Plan {
     }
 }
 
-/// Unit of a plan: one run, which is one replication of a point.
+/// A run of a plan: one replication of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedRun<'a> {
     /// The experiment.

@@ -112,7 +112,10 @@ fn pairs_are_drawn_by_population() {
     let unused = people(["5", "1", "1"]) + &flow("random = 1");
     let found = error(unused.clone());
     let wanted = "it has no effect without a flow with `weights = \"population\"`; leave it out";
-    assert!(found.contains("`ground.city.stations[0].population`"), "{found}");
+    assert!(
+        found.contains("`ground.city.stations[0].population`"),
+        "{found}"
+    );
     assert!(found.contains(wanted), "{found}");
     // Another flow uses them.
     let used = flow(pairs).replace("name = \"f\"", "name = \"g\"");

@@ -93,6 +93,11 @@ pub enum StartTime {
 }
 
 impl StartTime {
+    /// Name of this type in the schema of specs.
+    pub fn schema_name() -> std::borrow::Cow<'static, str> {
+        <Self as JsonSchema>::schema_name()
+    }
+
     /// Earliest possible start time of a member.
     pub fn earliest(self) -> TimeSpan {
         match self {

@@ -48,7 +48,7 @@ pub enum ParameterSet {
     #[serde(rename = "802.11b")]
     Ieee80211b,
     /// The listing in Rafiq's thesis (2007), completed with the defaults of ns-2.35. It differs
-    /// from 802.11b as documented at `anabranch_sim::wifi::Parameters::rafiq2007`; for example,
+    /// from 802.11b as documented at `anabranch_sim::wifi::WifiParameters::rafiq2007`; for example,
     /// every data frame is preceded by an RTS.
     #[serde(rename = "rafiq2007")]
     Rafiq2007,

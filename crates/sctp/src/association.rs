@@ -441,7 +441,7 @@ mod tests {
         // its first association slot, in bytes.
         assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
-        // Includes one word for the shared memory limits of endpoints (`shares`).
+        // Includes one word for the shares of addresses in the association slots (`shares`).
         assert!(size_of::<Endpoint>() <= 640);
     }
 }

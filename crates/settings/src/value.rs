@@ -251,7 +251,7 @@ macro_rules! wrapper {
     };
 }
 
-/// Maximum number of occurrences; 0 means unlimited.
+/// Maximum number of retransmissions; 0 means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimit(
     /// The number.
@@ -340,7 +340,7 @@ wrapper!(
     }
 );
 
-/// Size of a window, in bytes or in full segments (chunks) of the flow.
+/// Size of a window or of ssthresh, in bytes or in full segments (chunks) of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowSize {
     /// Number of bytes.

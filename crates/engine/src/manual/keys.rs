@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use anabranch_scenario::flow::StartTime;
 use anabranch_scenario::kind_choice::KindFamily;
 use anabranch_scenario::kind_families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
 use anabranch_scenario::measure::Metrics;
@@ -279,7 +280,7 @@ impl<'a> Writer<'a> {
             return "a value of any type".to_owned();
         };
         let is_table = |form: &&Value| form.get("properties").is_some();
-        if name == "Start" || !forms(definition).any(|form| is_table(&form)) {
+        if name == StartTime::schema_name() || !forms(definition).any(|form| is_table(&form)) {
             return self.takes(definition, path);
         }
         let others = forms(definition).filter(|form| !is_table(form));

@@ -51,7 +51,7 @@ struct ClassParts {
 /// Builds the shells of a constellation.
 ///
 /// # Errors
-/// [`Refusal`] if a shell cannot be built with its parameters.
+/// [`KindError`] if a shell cannot be built with its parameters.
 pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells, KindError> {
     let all = constellation.shells.iter();
     let all = all.map(|shell| {
@@ -155,7 +155,7 @@ impl ConstellationParts {
     /// Prepares the kinds of a constellation that was checked.
     ///
     /// # Errors
-    /// [`Refusal`] if a kind is unknown.
+    /// [`KindError`] if a kind is unknown.
     pub fn of(constellation: &Constellation, kinds: &Standard) -> Result<Self, KindError> {
         let classes = Class::ALL.into_iter();
         let classes = classes.filter_map(|class| Some((class, constellation.transmitter(class)?)));
@@ -315,7 +315,7 @@ impl RoutingParts {
     /// Prepares the routing of a spec that was checked; `None` if it has none.
     ///
     /// # Errors
-    /// [`Refusal`] if the routing kind is unknown.
+    /// [`KindError`] if the routing kind is unknown.
     pub fn of(spec: &Spec, kinds: &Standard) -> Result<Option<Self>, KindError> {
         let Some(routing) = &spec.world.routing else {
             return Ok(None);
@@ -331,7 +331,7 @@ impl RoutingParts {
     /// Sets the routing of a topology.
     ///
     /// # Errors
-    /// [`Refusal`] if the routing kind cannot be built.
+    /// [`KindError`] if the routing kind cannot be built.
     pub fn apply(&self, topology: &mut Topology) -> Result<(), KindError> {
         // Builds the kind once to find errors here. The routers then build it again without errors,
         // because building is deterministic.

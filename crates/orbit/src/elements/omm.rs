@@ -22,7 +22,7 @@ const SIGNS: [&str; 4] = [
 ];
 
 impl Form {
-    /// Detects the form of a text; `None` if the text contains no messages.
+    /// Detects the form of a text; `None` if it has none of these forms.
     pub fn of(text: &str) -> Option<Self> {
         let begin = text.trim_start();
         let first = begin.lines().next().unwrap_or_default();

@@ -44,7 +44,8 @@ impl Association {
         tx.map_or_else(Default::default, |it| it.abandoned(stream, policy))
     }
 
-    /// Abandons messages at the head of the queue that have expired.
+    /// Abandons messages whose chunks would be sent or retransmitted next, but whose policy forbids
+    /// it.
     #[inline]
     pub(super) fn give_up_due(&mut self, now: Nanos) {
         if self.tx.is_partially_reliable() {

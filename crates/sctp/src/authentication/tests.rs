@@ -78,10 +78,10 @@ fn each_end_verifies_what_the_other_signs_and_nothing_else() {
     for at in 0..packet.len() {
         let mut altered = packet.clone();
         altered[at] ^= 1;
-        // Byte 3 belongs to the algorithm identifier, and a changed one was not offered.
+        // Bytes 6 and 7 are the HMAC identifier: a changed one was not offered.
         let read = chunk_of(&altered);
         if at == 3 {
-            continue; // its length, which is read before
+            continue; // the length of the chunk, which is read before
         }
         assert!(z.verify(&read, &altered).is_err(), "byte {at}");
     }

@@ -492,7 +492,7 @@ impl Outstanding {
         self.look += 1;
     }
 
-    /// Reverts [`Self::look_closer`].
+    /// Reverts [`Self::look_closer`], after these chunks were sent or need not be sent any more.
     pub fn look_no_more(&mut self) {
         self.look -= 1;
     }

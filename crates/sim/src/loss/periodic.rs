@@ -20,7 +20,7 @@ kind! {
         "periodic", |config, _| Ok(Box::new(Periodic::new(config.every)));
 }
 
-/// Loss model that drops every `every`-th packet.
+/// Loss model that drops one packet in `every`, the first at a random position.
 #[derive(Clone, Copy, Debug)]
 pub struct Periodic {
     every: u64,

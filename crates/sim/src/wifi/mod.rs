@@ -8,6 +8,7 @@
 //!   or capture it;
 //! - `backoff` and `dcf`: channel access, retries and NAV of a station;
 //! - [`medium`]: transports signals between stations, and packets to their receivers;
+//! - [`outcome`]: packets that were delivered or dropped;
 //! - [`parameters`]: all numeric parameters, with two named sets;
 //! - [`ledger`]: counters of packets and frames.
 //!
