@@ -132,7 +132,10 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
 /// The peers run on two hosts with two addresses each, and know both addresses of each other. When
 /// the first path is cut, watchdog requests should be answered over the second path, without a new
 /// connection. Then the peers disconnect (RFC 6733 §5.4), and their processes should exit by
-/// cancelling their waiting threads.
+/// cancelling their waiting threads. One end depends on the load and not on the sockets: to delete
+/// a queue, freeDiameter 1.2.1 yields 20 times to the threads that wait at the queue, and then
+/// aborts by an assertion in `fd_fifo_del`. It counts as an exit, because the peers have
+/// disconnected before.
 #[test]
 fn two_peers_survive_the_loss_of_a_path() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -146,7 +149,11 @@ fn two_peers_survive_the_loss_of_a_path() {
         trap 'kill -9 $peer 2>/dev/null' EXIT
         answers() { grep -s -a -A1 'RCV from' $own.log | grep -c Device-Watchdog-Answer; }
         has() { until (($(answers) >= $1)); do kill -0 $peer || exit; sleep 0.2; done; }
-        ends() { kill -TERM $peer; wait $peer; echo $own ends $?; : >$own.ended; }";
+        ends() {
+            kill -TERM $peer; wait $peer 2>/dev/null; status=$?
+            if ((status == 134)) && grep -saq 'fd_fifo_del: Assertion' $own.log; then status=0; fi
+            echo $own ends $status; : >$own.ended
+        }";
     let cut = format!(
         "own=a; {begin}
          has 1; ip link set {} down; has $(($(answers) + 2)); ends",
@@ -175,6 +182,7 @@ fn two_peers_survive_the_loss_of_a_path() {
     let logs = ["a.log", "b.log"].map(|name| log(folder.path(), name));
     let [a, b] = &logs;
     assert_eq!(outputs, ["a ends 0\n", "b ends 0\n"], "{a}\n{b}");
+    assert!(a.contains("Disconnect-Peer-Answer"), "{a}");
     for log in &logs {
         let opened = log.matches("-> 'STATE_OPEN'").count();
         assert_eq!(opened, 1, "one connection for all that time: {log}");
