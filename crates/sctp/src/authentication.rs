@@ -15,12 +15,12 @@ mod parameters;
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::Auth;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 pub(crate) use algorithm::{Algorithm, HmacKey};
 pub use chunk_types::ChunkTypes;
 pub use keys::{KeyError, SharedKeys};
-pub(crate) use parameters::{AuthParameters, AuthParametersBuilder, RANDOM_LEN, take_random};
+pub(crate) use parameters::{AuthParameters, AuthParametersBuilder, RANDOM_LEN};
 
 /// Use of AUTH by an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,28 +52,25 @@ pub enum AuthHmac {
 
 anabranch_settings::spelled!(AuthHmac: AuthHmac::Sha256 = "sha256", AuthHmac::Sha1 = "sha1");
 
-/// Negotiated parameters: this end's random number and required chunk types, and the peer's offer.
+/// AUTH parameters of both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NegotiatedAuth {
-    pub(crate) random: [u8; RANDOM_LEN],
-    /// Those of the INIT ACK, because the endpoint's settings may change before the COOKIE ECHO.
-    pub(crate) chunks: ChunkTypes,
+    /// Those of this end's INIT or INIT ACK, because settings may change before the COOKIE ECHO.
+    pub(crate) own: AuthParameters,
     pub(crate) peer: AuthParameters,
 }
 
 impl NegotiatedAuth {
     /// Encodes the parameters into a cookie, without any secret (RFC 4895 §6.3).
     pub(crate) fn encode(&self, out: &mut BytesMut) {
-        out.put_slice(&self.random);
-        self.chunks.encode(out);
+        self.own.encode(out);
         self.peer.encode(out);
     }
 
     /// Decodes parameters encoded by [`NegotiatedAuth::encode`].
     pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
         Some(Self {
-            random: take_random(body)?,
-            chunks: ChunkTypes::decode(body)?,
+            own: AuthParameters::decode(body)?,
             peer: AuthParameters::decode(body)?,
         })
     }

@@ -27,7 +27,7 @@ pub use zero_checksum::ZeroChecksum;
 
 use crate::address::common_prefix;
 use crate::authentication::{
-    AuthHmac, AuthParameters, Authentication, ChunkTypes, NegotiatedAuth, RANDOM_LEN, SharedKeys,
+    AuthHmac, AuthParameters, Authentication, ChunkTypes, RANDOM_LEN, SharedKeys,
 };
 use crate::dtls_chunk::{KeyMethods, Security};
 use crate::mtu::{self, MAX_MTU, MIN_MTU};
@@ -342,23 +342,14 @@ impl Config {
         5 * self.rto_max
     }
 
-    /// Chunk types that peers must authenticate, if AUTH is negotiated.
-    pub(crate) fn auth_chunks(&self) -> ChunkTypes {
-        let chunks = self.authenticated_chunks.unwrap_or_default();
-        match self.address_changes {
-            true => chunks.and(&[kind::ASCONF, kind::ASCONF_ACK]),
-            false => chunks,
-        }
-    }
-
     /// AUTH parameters to offer.
     pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthParameters {
-        AuthParameters::own(random, self.auth_chunks(), self.authentication_hmac)
-    }
-
-    /// AUTH parameters that were offered in the negotiation of `terms`.
-    pub(crate) fn offered_auth(&self, terms: &NegotiatedAuth) -> AuthParameters {
-        AuthParameters::own(terms.random, terms.chunks, self.authentication_hmac)
+        let chunks = self.authenticated_chunks.unwrap_or_default();
+        let chunks = match self.address_changes {
+            true => chunks.and(&[kind::ASCONF, kind::ASCONF_ACK]),
+            false => chunks,
+        };
+        AuthParameters::own(random, chunks, self.authentication_hmac)
     }
 
     /// Size of the largest SCTP packet to `remote` in bytes, with the common header, without IP and

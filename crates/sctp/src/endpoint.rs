@@ -192,7 +192,8 @@ impl Endpoint {
     }
 
     /// Changes the settings of future associations. Existing associations keep theirs. The AUTH
-    /// parameters of an INIT ACK that was sent before the change stay valid for its COOKIE ECHO.
+    /// parameters of an INIT ACK that was sent before the change stay valid for its COOKIE ECHO,
+    /// but if AUTH or the DTLS chunk is required now, the INIT ACK must have offered it.
     ///
     /// # Errors
     /// An invalid setting; see [`Config::check`]. After an error the settings are unchanged.

@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, AssociationState, Authentication, ChunkTypes, CloseReason, Config,
+    AssociationId, AssociationState, AuthHmac, Authentication, ChunkTypes, CloseReason, Config,
     DiscardReason, Endpoint, Event, SharedKeys,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -402,7 +402,10 @@ fn changed_settings_are_those_of_the_next_handshake() {
     let refused = world.endpoints[Z].change_config(|it| it.mtu = 0);
     refused.expect_err("too small");
     let change = |world: &mut World| {
-        let changed = world.endpoints[Z].change_config(|it| it.authenticated_chunks = Some(later));
+        let changed = world.endpoints[Z].change_config(|it| {
+            it.authenticated_chunks = Some(later);
+            it.authentication_hmac = AuthHmac::Sha1;
+        });
         changed.expect("valid");
     };
     change(&mut world);
@@ -421,10 +424,133 @@ fn changed_settings_are_those_of_the_next_handshake() {
         let other = if to == A { a } else { z };
         assert_eq!(world.receive_all(to, other).len(), 1, "{:#?}", world.story);
     }
+    // Restart by a new endpoint: INIT ACK and association have the new settings.
+    let a = restart_a(&mut world, demanding(&[]), 15);
+    world.run_for(SECOND);
+    let local = negotiated(&world, Z, z).local_auth_chunks;
+    assert_eq!(both(local), [false, true]);
+    assert_eq!(both(negotiated(&world, A, a).peer_auth_chunks), both(local));
+    talk(&mut world, a, z);
     let mut world = World::with_configs(demanding(&[]), demanding(&[kind::DATA]));
     change(&mut world);
     let (a, z) = world.established();
     let local = negotiated(&world, Z, z).local_auth_chunks;
     assert_eq!(both(local), [false, true]);
     assert_eq!(both(negotiated(&world, A, a).peer_auth_chunks), both(local));
+}
+
+/// The endpoint's settings change while an association exists, and then the peer restarts: both
+/// ends compute the same keys, from the parameters of the new INIT ACK.
+#[test]
+fn a_restart_after_another_hmac_was_set() {
+    let sha_1 = |it: &mut Config| it.authentication_hmac = AuthHmac::Sha1;
+    let config = demanding(&[kind::DATA, kind::SACK]);
+    for demanded in [config.clone(), demanding(&[kind::COOKIE_ACK])] {
+        let mut world = World::with_configs(config.clone(), demanded);
+        let (_, z) = world.established();
+        world.endpoints[Z].change_config(sha_1).expect("valid");
+        let a = restart_a(&mut world, config.clone(), 16);
+        world.run_for(SECOND);
+        established(&world, a, z);
+        talk(&mut world, a, z);
+        assert_eq!(discarded(&world, Z, DiscardReason::BadAuth), 0);
+    }
+}
+
+/// AUTH is off when the association is created, and on with a key when the peer restarts: the
+/// association has the key with which the endpoint has verified the COOKIE ECHO.
+#[test]
+fn a_restart_after_auth_was_enabled_has_the_keys_of_the_endpoint() {
+    for demanded in [&[kind::DATA][..], &[kind::DATA, kind::COOKIE_ECHO]] {
+        let config = with_key(demanding(demanded), "shared");
+        let mut world = World::new(Config::default());
+        let (_, z) = world.established();
+        let changed = world.endpoints[Z].change_config(|it| {
+            it.authentication = config.authentication;
+            it.authenticated_chunks = config.authenticated_chunks;
+            it.auth_keys = config.auth_keys.clone();
+        });
+        changed.expect("valid");
+        let a = restart_a(&mut world, config, 17);
+        world.run_for(SECOND);
+        established(&world, a, z);
+        talk(&mut world, a, z);
+        assert_eq!(discarded(&world, Z, DiscardReason::BadAuth), 0);
+    }
+}
+
+/// RFC 9260 §5.2.1: in a collision, the INIT ACK has the parameters of the own INIT, although the
+/// endpoint's settings have changed since.
+#[test]
+fn a_collision_has_the_settings_of_the_own_init() {
+    type Change = fn(&mut Config);
+    let cases: [(Config, Change); 4] = [
+        (demanding(&[kind::DATA]), |it| {
+            it.authentication_hmac = AuthHmac::Sha1;
+        }),
+        (demanding(&[kind::DATA]), |it| {
+            it.authenticated_chunks = Some(ChunkTypes::of(&[kind::SACK, kind::COOKIE_ACK]));
+        }),
+        (Config::default(), |it| {
+            it.authentication = Authentication::On;
+            it.authenticated_chunks = Some(ChunkTypes::of(&[kind::DATA]));
+        }),
+        (demanding(&[kind::DATA]), |it| {
+            it.authentication = Authentication::Off;
+            it.authenticated_chunks = None;
+        }),
+    ];
+    for (number, (before, change)) in cases.into_iter().enumerate() {
+        for later in [0, 5, 10, 15, 25] {
+            for lost in ["", "INIT", "INIT ACK", "COOKIE ECHO"] {
+                let mut world = World::with_configs(demanding(&[kind::DATA]), before.clone());
+                world.endpoints[A].listen(true);
+                world.fate = lose(lost, 1);
+                let now = world.now;
+                let z = world.endpoints[Z].connect(now, &[address(A, 0)], PORT_A);
+                let z = z.expect("no association yet");
+                world.endpoints[Z].change_config(change).expect("valid");
+                world.drain(Z);
+                world.run_for(later * MILLISECOND);
+                let now = world.now;
+                let a = world.endpoints[A].connect(now, &[address(Z, 0)], PORT_Z);
+                world.drain(A);
+                world.run_for(30 * SECOND);
+                let a = a.unwrap_or_else(|_| world.only_association(A));
+                established(&world, a, z);
+                talk(&mut world, a, z);
+                let bad = discarded(&world, Z, DiscardReason::BadAuth)
+                    + discarded(&world, A, DiscardReason::BadAuth);
+                assert_eq!(bad, 0, "{number} {later} {lost}");
+            }
+        }
+    }
+    // An attempt without AUTH is not refused because AUTH is required of later associations.
+    let mut world = World::new(Config::default());
+    let now = world.now;
+    let z = world.endpoints[Z].connect(now, &[address(A, 0)], PORT_A);
+    let required = |it: &mut Config| it.authentication = Authentication::Required;
+    world.endpoints[Z].change_config(required).expect("valid");
+    world.drain(Z);
+    let a = world.connect();
+    world.run_for(SECOND);
+    established(&world, a, z.expect("no association yet"));
+}
+
+/// AUTH becomes required between INIT ACK and COOKIE ECHO: a cookie without AUTH is not accepted.
+#[test]
+fn a_cookie_without_auth_is_refused_after_auth_was_required() {
+    for (a, accepted) in [(Config::default(), 0), (demanding(&[]), 1)] {
+        let mut world = World::with_configs(a, demanding(&[]));
+        world.connect();
+        while !world.story.iter().any(|it| it.contains("INIT ACK")) {
+            assert!(world.step(2 * SECOND), "{:#?}", world.story);
+        }
+        let required = |it: &mut Config| it.authentication = Authentication::Required;
+        world.endpoints[Z].change_config(required).expect("valid");
+        world.run_for(500 * MILLISECOND);
+        assert_eq!(up(&world), accepted);
+        let refused = discarded(&world, Z, DiscardReason::Unauthenticated);
+        assert_eq!(refused, 1 - accepted as u64);
+    }
 }

@@ -1,5 +1,6 @@
 //! Detached associations, each on its own thread.
 
+mod authentication;
 mod icmp;
 mod protected;
 

@@ -5,13 +5,14 @@ use crate::common;
 use anabranch_dtls::preshared::{Flights, PresharedSettings};
 use anabranch_dtls::{InstallError, KeyId, KeyMaterial, Role, Suite};
 use anabranch_sctp::{
-    AssociationId, AssociationState, CloseReason, Config, Endpoint, Event, KeyMethods, Security,
-    SendError, SendOptions,
+    AssociationId, AssociationState, CloseReason, Config, DiscardReason, Endpoint, Event,
+    KeyMethods, Security, SendError, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::Chunk;
 use anabranch_wire::extension::PPID_DTLS_KEY_MANAGEMENT;
 use bytes::Bytes;
+use common::wrong::discarded;
 use common::*;
 
 pub const DTLS: &str = "type 65";
@@ -188,6 +189,26 @@ fn loose_mode_goes_without_where_the_peer_does_not_offer_it() {
     let (a, z) = world.established();
     exchange(&mut world, [a, z], &[10]);
     assert!(world.shots.iter().all(|it| it.chunks == DTLS));
+}
+
+/// Strict mode is set between INIT ACK and COOKIE ECHO: a cookie without the DTLS chunk is not
+/// accepted.
+#[test]
+fn a_cookie_without_the_dtls_chunk_is_refused_after_it_was_required() {
+    let loose = strict().with(|it| it.security = Security::DtlsChunkLoose);
+    for (a, accepted) in [(Config::default(), 0), (strict(), 1)] {
+        let mut world = World::with_configs(a, loose.clone());
+        world.connect();
+        while !world.story.iter().any(|it| it.contains("INIT ACK")) {
+            assert!(world.step(2 * SECOND), "{:#?}", world.story);
+        }
+        let required = |it: &mut Config| it.security = Security::DtlsChunk;
+        world.endpoints[Z].change_config(required).expect("valid");
+        world.run_for(500 * MILLISECOND);
+        assert_eq!(world.endpoints[Z].associations().count(), accepted);
+        let refused = discarded(&world, Z, DiscardReason::Unprotected);
+        assert_eq!(refused, 1 - accepted as u64);
+    }
 }
 
 /// Keys of the next epoch are negotiated during a transfer: requested by either end, by both ends,

@@ -72,6 +72,15 @@ impl Association {
         }
     }
 
+    /// Before a restart with AUTH: stores the endpoint's `keys` if the association has none,
+    /// because AUTH was off when it was created. The COOKIE ECHO was verified with these keys.
+    pub(crate) fn take_auth_keys(&mut self, terms: Option<&NegotiatedAuth>, keys: &SharedKeys) {
+        if let (Some(terms), None) = (terms, &self.auth) {
+            let auth = Authenticator::new(terms.own.clone(), keys.clone());
+            self.auth = Some(Box::new(auth));
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn settle_auth_of(&mut self, terms: Option<&NegotiatedAuth>) {
@@ -80,8 +89,7 @@ impl Association {
                 let former = self.auth.take();
                 let keys =
                     former.map_or_else(|| self.config.auth_keys.clone(), |it| it.keys().clone());
-                let own = self.config.offered_auth(terms);
-                let auth = Authenticator::agreed(own, &terms.peer, keys);
+                let auth = Authenticator::agreed(terms.own.clone(), &terms.peer, keys);
                 self.auth = Some(Box::new(auth));
             }
             None => {

@@ -2,7 +2,6 @@
 
 use anabranch_settings::{Choice, Datum, Kind, SettingValue};
 use anabranch_wire::chunk::kind;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Names of the chunk types that the settings accept.
 const NAMES: [(&str, u8); 19] = [
@@ -65,20 +64,6 @@ impl ChunkTypes {
             *both |= own;
         }
         all
-    }
-
-    /// Encodes the set into 32 bytes of a cookie.
-    pub(super) fn encode(self, out: &mut BytesMut) {
-        self.0.iter().for_each(|it| out.put_u64(*it));
-    }
-
-    /// Decodes a set encoded by [`ChunkTypes::encode`].
-    pub(super) fn decode(body: &mut Bytes) -> Option<Self> {
-        let mut set = Self::default();
-        for part in &mut set.0 {
-            *part = body.try_get_u64().ok()?;
-        }
-        Some(set)
     }
 
     /// Whether the set contains `kind`.

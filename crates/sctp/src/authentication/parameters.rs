@@ -116,7 +116,7 @@ impl AuthParameters {
 }
 
 /// Decodes a random number from a cookie.
-pub(crate) fn take_random(body: &mut Bytes) -> Option<[u8; RANDOM_LEN]> {
+fn take_random(body: &mut Bytes) -> Option<[u8; RANDOM_LEN]> {
     let mut random = [0; RANDOM_LEN];
     body.try_copy_to_slice(&mut random).ok()?;
     Some(random)

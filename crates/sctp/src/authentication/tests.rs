@@ -126,8 +126,7 @@ fn lengths_keys_and_algorithms_that_do_not_fit_prove_nothing() {
 #[test]
 fn cookies_hold_the_terms_and_no_key() {
     let terms = NegotiatedAuth {
-        random: [4; 32],
-        chunks: ChunkTypes::of(&[0, 0xC0]),
+        own: offer(4, &[0, 0xC0], &[0, 1]),
         peer: offer(5, &[0xC1, 0x80, 1, 2], &[0, 3, 0, 1]),
     };
     let mut out = BytesMut::new();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_dtls::KeyId;
 use anabranch_transport::Nanos;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use super::Arrival;
 use super::association_view::AssociationView;
 use crate::association_id::AssociationId;
+use crate::config::Config;
 use crate::cookie::Cookie;
 use crate::icmp::{IcmpError, QuotedPacket};
 use crate::lazy_box::IsEmpty;
@@ -39,7 +41,8 @@ pub struct AssociationEvent(pub(super) Input);
 #[derive(Debug)]
 pub(super) enum Input {
     Packet(Box<ForwardedPacket>),
-    CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Vec<IpAddr>),
+    /// With the endpoint's settings.
+    CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Arc<Config>),
     Icmp(Nanos, QuotedPacket, IcmpError),
     /// The unanswered control chunk should be retransmitted immediately.
     RepeatControl,

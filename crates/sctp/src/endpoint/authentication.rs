@@ -6,8 +6,7 @@ use anabranch_wire::packet::{Chunks, Frame, Packet};
 
 use super::{Arrival, Endpoint};
 use crate::association::Association;
-use crate::authentication::{Authenticator, NegotiatedAuth};
-use crate::config::Config;
+use crate::authentication::{Authenticator, NegotiatedAuth, SharedKeys};
 use crate::cookie::Cookie;
 use crate::discard::DiscardReason;
 
@@ -81,14 +80,14 @@ impl Endpoint {
         voucher: Option<&VerifiedAuth<'_>>,
     ) -> Result<(), DiscardReason> {
         let association = existing.and_then(|slot| self.table.get_mut(slot));
-        voucher_admits(association, &self.config, cookie, voucher)
+        voucher_admits(association, &self.config.auth_keys, cookie, voucher)
     }
 }
 
-/// Implementation of [`Endpoint::admits_cookie`].
+/// Implementation of [`Endpoint::admits_cookie`]; `keys` are the endpoint's.
 pub(super) fn voucher_admits(
     association: Option<&mut Association>,
-    config: &Config,
+    keys: &SharedKeys,
     cookie: &Cookie,
     voucher: Option<&VerifiedAuth<'_>>,
 ) -> Result<(), DiscardReason> {
@@ -98,9 +97,9 @@ pub(super) fn voucher_admits(
         return Err(DiscardReason::Unprotected);
     }
     let of_cookie = |auth: &NegotiatedAuth| {
-        let keys = association.as_ref().and_then(|it| it.auth_keys());
-        let keys = keys.unwrap_or(&config.auth_keys).clone();
-        Authenticator::agreed(config.offered_auth(auth), &auth.peer, keys)
+        let known = association.as_ref().and_then(|it| it.auth_keys());
+        let keys = known.unwrap_or(keys).clone();
+        Authenticator::agreed(auth.own.clone(), &auth.peer, keys)
     };
     let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
     let up = association.filter(|it| !it.is_being_set_up());

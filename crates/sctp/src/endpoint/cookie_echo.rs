@@ -1,7 +1,6 @@
 //! Processing of COOKIE ECHO: creates an association, or compares the cookie with an existing one
 //! (RFC 9260 §5.1.5, §5.2.4).
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_transport::Nanos;
@@ -15,8 +14,11 @@ use super::shares::Room;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::association_state::AssociationState;
+use crate::authentication::Authentication;
+use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{DiscardCounts, DiscardReason};
+use crate::dtls_chunk::Security;
 
 /// Relation of a cookie to an existing association: the rows of the table of RFC 9260 §5.2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,18 +78,19 @@ impl Action {
     }
 
     /// Applies the action. Afterwards the association processes the remaining chunks of the packet.
-    /// `addresses` are the endpoint's local addresses.
+    /// `config` are the endpoint's settings.
     pub(super) fn apply(
         self,
         association: &mut Association,
         arrival: &Arrival,
         cookie: &Cookie,
-        addresses: &[IpAddr],
+        config: &Config,
     ) {
         let Arrival { now, path, .. } = *arrival;
         match self {
             Action::Restart => {
-                association.restart(now, cookie, path.local, addresses);
+                association.take_auth_keys(cookie.auth.as_deref(), &config.auth_keys);
+                association.restart(now, cookie, path.local, &config.addresses);
                 association.set_udp_port(arrival.udp_port);
             }
             Action::PeerBeganAnew => association.begin_anew(now, cookie, path.local),
@@ -191,6 +194,10 @@ impl Endpoint {
 
     /// Creates an association, if the endpoint accepts one and the maximum number is not reached.
     fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
+        if let Some(reason) = lacks(cookie, &self.config) {
+            self.discards.count(reason);
+            return None;
+        }
         if self.retired.has_any() && self.comes_late(arrival, cookie) {
             return None;
         }
@@ -317,7 +324,7 @@ impl Endpoint {
             self.replace_incarnation(arrival.now, slot, former_tag, cookie.local_tag);
         }
         let association = self.table.get_mut(slot)?;
-        action.apply(association, &arrival, cookie, &self.config.addresses);
+        action.apply(association, &arrival, cookie, &self.config);
         Some(slot)
     }
 
@@ -330,4 +337,14 @@ impl Endpoint {
         }
         self.table.remove_keys_to_index(slot);
     }
+}
+
+/// Why a new association must not be created from `cookie`: its INIT was accepted before the
+/// settings changed to those that require AUTH or the DTLS chunk.
+fn lacks(cookie: &Cookie, config: &Config) -> Option<DiscardReason> {
+    if config.authentication == Authentication::Required && cookie.auth.is_none() {
+        return Some(DiscardReason::Unauthenticated);
+    }
+    let unprotected = config.security == Security::DtlsChunk && cookie.dtls.is_none();
+    unprotected.then_some(DiscardReason::Unprotected)
 }

@@ -7,8 +7,8 @@
 
 mod dtls;
 
-use std::net::IpAddr;
 use std::ops::{ControlFlow, Deref, DerefMut};
+use std::sync::Arc;
 
 use anabranch_transport::Nanos;
 use anabranch_wire::cause::Cause;
@@ -24,6 +24,7 @@ use super::demux::carries_data;
 use super::{Arrival, Endpoint};
 use crate::association::{Admission, Association, FastPath};
 use crate::association_id::AssociationId;
+use crate::config::Config;
 use crate::cookie::Cookie;
 use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::CloseReason;
@@ -141,11 +142,11 @@ impl DetachedAssociation {
     pub fn handle_event(&mut self, event: AssociationEvent) {
         match event.0 {
             Input::Packet(packet) => self.handle_packet(&packet),
-            Input::CookieEcho(packet, cookie, addresses) => {
+            Input::CookieEcho(packet, cookie, config) => {
                 if let Some(keys) = packet.opened_by {
                     self.association.resume_opened(keys);
                 }
-                self.on_cookie_echo(&packet, cookie, &addresses);
+                self.on_cookie_echo(&packet, cookie, &config);
                 self.association.end_dtls();
             }
             Input::Icmp(now, quote, meaning) => {
@@ -253,13 +254,13 @@ impl DetachedAssociation {
         }
     }
 
-    /// Processes a COOKIE ECHO of the peer (RFC 9260 §5.2.4). `addresses` are the endpoint's local
-    /// addresses.
+    /// Processes a COOKIE ECHO of the peer (RFC 9260 §5.2.4). `config` are the endpoint's
+    /// settings.
     fn on_cookie_echo(
         &mut self,
         forwarded: &ForwardedPacket,
         cookie: Box<Cookie>,
-        addresses: &[IpAddr],
+        config: &Config,
     ) {
         let mut arrival = forwarded.arrival;
         arrival.now = self.at(arrival.now);
@@ -278,8 +279,8 @@ impl DetachedAssociation {
             return self.discards.count(DiscardReason::LateCookie);
         }
         let action = Action::of(association, &cookie);
-        let config = association.shared_config();
-        let admitted = voucher_admits(Some(association), &config, &cookie, voucher.as_ref());
+        let keys = &config.auth_keys;
+        let admitted = voucher_admits(Some(association), keys, &cookie, voucher.as_ref());
         if let Err(reason) = admitted {
             return self.discards.count(reason);
         }
@@ -295,7 +296,7 @@ impl DetachedAssociation {
         if action.is_refused(association, &cookie, &mut self.discards) {
             return;
         }
-        action.apply(association, &arrival, &cookie, addresses);
+        action.apply(association, &arrival, &cookie, config);
         self.restarted |= action == Action::Restart;
         if voucher.is_some()
             && let Some(auth) = association.authenticator()
@@ -452,8 +453,8 @@ impl Endpoint {
         chunks: &Chunks<'_>,
     ) {
         let forwarded = self.forwarded(slot, arrival, chunks);
-        let addresses = self.config.addresses.clone();
-        let input = Input::CookieEcho(forwarded, Box::new(cookie), addresses);
+        let config = Arc::clone(&self.config);
+        let input = Input::CookieEcho(forwarded, Box::new(cookie), config);
         self.forward(slot, input);
     }
 

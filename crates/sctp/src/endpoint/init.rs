@@ -1,10 +1,11 @@
 //! Processing of INIT: an answer that stores no state (RFC 9260 §5.1 B, §5.2.1, §5.2.2).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_transport::Path;
 use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::chunk::{Abort, Chunk};
+use anabranch_wire::chunk::{Abort, Chunk, Init};
 use anabranch_wire::packet::{Chunks, RawChunk};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::Tsn;
@@ -17,6 +18,7 @@ use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::association_state::AssociationState;
 use crate::authentication::Authentication;
+use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::DiscardReason;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions};
@@ -57,21 +59,55 @@ impl Endpoint {
         };
         let ours = Extensions::of(&self.config);
         let mut offer = Offer::of(&init, arrival.path.remote);
-        if let Err(error) = offer.read(&init, ours, &self.config) {
+        let read = offer.read(&init, ours, &self.config);
+        let port = arrival.header.source_port;
+        let known = offer
+            .addresses
+            .iter()
+            .find_map(|&address| self.live(port, address));
+        if let Some(slot) = known
+            && let Some(config) = self.settings_of_attempt(slot)
+        {
+            return self.on_colliding_init(arrival, &init, slot, config);
+        }
+        if let Err(error) = read {
             return self.refuse_offer(arrival, init.initiate_tag, &error);
         }
-        let port = arrival.header.source_port;
         if let Some(other) = self.shard_with(port, &offer.addresses) {
             return self.misrouted(other);
         }
-        let Some(slot) = offer
-            .addresses
-            .iter()
-            .find_map(|&address| self.live(port, address))
-        else {
-            return self.on_first_init(arrival, &mut offer, ours);
-        };
-        self.on_further_init(arrival, &mut offer, ours, slot);
+        match known {
+            Some(slot) => self.on_further_init(arrival, &mut offer, ours, slot),
+            None => self.on_first_init(arrival, &mut offer, ours),
+        }
+    }
+
+    /// Settings of the association in `slot`, if it is being set up and the endpoint's settings
+    /// have changed since.
+    fn settings_of_attempt(&self, slot: u32) -> Option<Arc<Config>> {
+        let association = self.table.get(slot)?;
+        let config = association.shared_config();
+        let changed = !Arc::ptr_eq(&config, &self.config);
+        (changed && association.is_being_set_up()).then_some(config)
+    }
+
+    /// Processes an INIT from the peer of the association in `slot`, which was started with the
+    /// settings `config`. The INIT ACK has the parameters of the own INIT (RFC 9260 §5.2.1), so
+    /// these settings apply to the whole answer.
+    #[cold]
+    #[inline(never)]
+    fn on_colliding_init(&mut self, arrival: Arrival, init: &Init, slot: u32, config: Arc<Config>) {
+        let current = std::mem::replace(&mut self.config, config);
+        let ours = Extensions::of(&self.config);
+        let mut offer = Offer::of(init, arrival.path.remote);
+        match offer.read(init, ours, &self.config) {
+            Ok(()) => match self.shard_with(arrival.header.source_port, &offer.addresses) {
+                Some(other) => self.misrouted(other),
+                None => self.on_further_init(arrival, &mut offer, ours, slot),
+            },
+            Err(error) => self.refuse_offer(arrival, init.initiate_tag, &error),
+        }
+        self.config = current;
     }
 
     #[cold]

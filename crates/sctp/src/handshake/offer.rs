@@ -238,12 +238,8 @@ impl Offer {
     ) -> Option<Box<NegotiatedAuth>> {
         let both = random.copied().zip(self.auth.take());
         let terms = both.map(|(random, peer)| {
-            let chunks = config.auth_chunks();
-            Box::new(NegotiatedAuth {
-                random,
-                chunks,
-                peer,
-            })
+            let own = config.auth_offer(random);
+            Box::new(NegotiatedAuth { own, peer })
         });
         extensions.set(&AUTH, terms.is_some());
         if terms.is_none() && !config.profile.asconf_without_auth {

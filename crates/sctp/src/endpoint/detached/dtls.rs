@@ -3,6 +3,8 @@
 //! restart, the association therefore opens the DTLS chunk with the COOKIE ECHO, the endpoint
 //! verifies the cookie, and the association then restarts.
 
+use std::sync::Arc;
+
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::Extension;
 use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet};
@@ -116,7 +118,7 @@ impl Endpoint {
         if addresses.find_map(|&it| self.live(port, it)) != Some(slot) {
             return self.discards.count(DiscardReason::LateCookie);
         }
-        let addresses = self.config.addresses.clone();
-        self.forward(slot, Input::CookieEcho(opened, Box::new(cookie), addresses));
+        let config = Arc::clone(&self.config);
+        self.forward(slot, Input::CookieEcho(opened, Box::new(cookie), config));
     }
 }
