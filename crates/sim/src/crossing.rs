@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anabranch_transport::Nanos;
 
 use crate::ids::opposite;
-use crate::packet::{NO_RECEIVER, Packet};
+use crate::packet::{Packet, receiving_interface};
 use crate::scheduler::EventKey;
 
 /// A packet that reaches a node of another part.
@@ -52,10 +52,7 @@ impl CrossingLane {
     /// Copies a packet that arrives in another part.
     #[inline(never)]
     pub fn copy(&self, arrival: EventKey, packet: &Packet) {
-        let to = match packet.receiver {
-            NO_RECEIVER => opposite(self.lane),
-            receiver => receiver,
-        };
+        let to = receiving_interface(packet.receiver, opposite(self.lane));
         let part = self.border.owners[to as usize];
         if part != self.border.part {
             self.border.leaving.borrow_mut().push(Crossing {

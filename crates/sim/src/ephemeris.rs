@@ -44,7 +44,7 @@ struct Moment {
     /// Index of the grid time plus 1; 0 if the slot is empty.
     number: u64,
     satellites: Vec<Position>,
-    /// The smallest distance of a satellite from the centre of the Earth, m, once it is needed.
+    /// The smallest distance of a satellite from the centre of the Earth, km, once it is needed.
     lowest: Option<f64>,
 }
 
@@ -173,16 +173,20 @@ impl Ephemeris {
         self.shells.position(body, self.seconds(number * GRID))
     }
 
+    /// Delay between two bodies at the grid time `number`, nanoseconds; `None` if a position is
+    /// unknown.
+    fn delay_at(&mut self, one: u32, other: u32, number: u64) -> Option<f64> {
+        let (one, other) = (self.position(one, number)?, self.position(other, number)?);
+        Some(distance(one, other) / LIGHT * 1e9)
+    }
+
     /// Linear delay between two bodies in the grid interval that contains `at`. The delay is
     /// `UNKNOWN` if a position is unknown.
     pub fn segment(&mut self, one: u32, other: u32, at: Nanos) -> Segment {
         let number = at / GRID;
         let from = number * GRID;
-        let mut delay = |number| {
-            let (one, other) = (self.position(one, number)?, self.position(other, number)?);
-            Some(distance(one, other) / LIGHT * 1e9)
-        };
-        let (first, last) = (delay(number), delay(number + 1));
+        let mut delay_at = |number| self.delay_at(one, other, number);
+        let (first, last) = (delay_at(number), delay_at(number + 1));
         let delay = first.or(last).unwrap_or(UNKNOWN);
         let slope = match (first, last) {
             (Some(first), Some(last)) => (last - first) / GRID as f64,
@@ -200,10 +204,7 @@ impl Ephemeris {
     /// the moments of the grid.
     pub fn least_delay(&mut self, one: u32, other: u32, span: RangeInclusive<Nanos>) -> Nanos {
         let moments = span.start() / GRID..=span.end() / GRID + 1;
-        let delays = moments.filter_map(|number| {
-            let (one, other) = (self.position(one, number)?, self.position(other, number)?);
-            Some(distance(one, other) / LIGHT * 1e9)
-        });
+        let delays = moments.filter_map(|number| self.delay_at(one, other, number));
         delays.fold(UNKNOWN, f64::min) as Nanos
     }
 
@@ -239,3 +240,6 @@ fn distance(one: [f64; 3], other: [f64; 3]) -> f64 {
     let [x, y, z] = [0, 1, 2].map(|axis| one[axis] - other[axis]);
     (x * x + y * y + z * z).sqrt()
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,6 +89,17 @@ pub enum BuildError {
         /// The current time of the world.
         now: Nanos,
     },
+    /// A division that does not assign each node to a part.
+    #[error("{owners} owners for {nodes} nodes")]
+    Owners {
+        /// Number of owners.
+        owners: usize,
+        /// Number of nodes of the world.
+        nodes: usize,
+    },
+    /// A world that is divided after it has run, or after one of its agents has sent packets.
+    #[error("a world is divided before it runs; this one has already run, to {0} ns")]
+    AlreadyRun(Nanos),
     /// Two media with the same name.
     #[error("there is already a medium named `{0}`")]
     DuplicateMedium(String),

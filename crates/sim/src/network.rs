@@ -17,7 +17,9 @@ use crate::ids::{AddressFamily, LinkDirection, LinkId, NodeId, opposite};
 use crate::ip::header_size;
 use crate::ledger::{PacketCounts, WorkCounts};
 use crate::link::{Cell, Lane};
-use crate::packet::{DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels};
+use crate::packet::{
+    DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels, receiving_interface,
+};
 use crate::packet_tap::PacketTap;
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
@@ -317,10 +319,8 @@ impl Network {
         interface: u32,
         mut packet: Parcel,
     ) -> Option<(NodeId, Parcel)> {
-        let interface = match std::mem::replace(&mut packet.receiver, NO_RECEIVER) {
-            NO_RECEIVER => interface,
-            receiver => receiver,
-        };
+        let receiver = std::mem::replace(&mut packet.receiver, NO_RECEIVER);
+        let interface = receiving_interface(receiver, interface);
         self.hops += 1;
         if !self.is_own(interface) {
             // The part of the receiver has a copy.

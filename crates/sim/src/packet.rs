@@ -10,6 +10,16 @@ use crate::ip::{self, header_size};
 /// Value of `receiver` in a packet that is not on a ground link.
 pub(crate) const NO_RECEIVER: u32 = u32::MAX;
 
+/// The interface at which a packet with this `receiver` arrives, over a link that ends at the
+/// interface `end`.
+#[inline]
+pub(crate) fn receiving_interface(receiver: u32, end: u32) -> u32 {
+    match receiver {
+        NO_RECEIVER => end,
+        receiver => receiver,
+    }
+}
+
 /// One IP packet: the addresses of its header, and its payload as real bytes.
 #[derive(Clone, Debug)]
 pub struct Packet {

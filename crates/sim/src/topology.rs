@@ -272,7 +272,9 @@ impl Topology {
     }
 
     /// Pairs of nodes that must belong to the same part of a divided world, because packets or
-    /// signals of one may reach the other without a delay.
+    /// signals of one may reach the other without a delay. Delays of moving links are those of time
+    /// 0: if two satellites meet later, [`World::run_window`](crate::World::run_window) returns an
+    /// error at that time.
     pub fn inseparable(&self) -> Vec<[NodeId; 2]> {
         let links = self.links.iter().filter(|link| {
             let sides = [&link.forward, &link.backward];
@@ -283,22 +285,13 @@ impl Topology {
         let links = links.map(|link| link.between);
         let stations = self.wireless.media.iter().flat_map(|air| {
             let nodes = air.stations.iter().map(|(node, _)| *node);
-            nodes
-                .clone()
-                .zip(nodes.skip(1))
-                .map(|(one, other)| [one, other])
+            successive(nodes)
         });
         let grounds = self.constellations.iter().filter(|it| {
             let mut motion = it.motion.borrow_mut();
             motion.least_ground_delay(0..=0) == 0
         });
-        let grounds = grounds.flat_map(|it| {
-            let nodes = it.satellites.iter().chain(&it.stations).copied();
-            nodes
-                .clone()
-                .zip(nodes.skip(1))
-                .map(|(one, other)| [one, other])
-        });
+        let grounds = grounds.flat_map(|it| successive(it.nodes()));
         links.chain(stations).chain(grounds).collect()
     }
 
@@ -467,4 +460,10 @@ impl Topology {
 /// Index of the interface that sends in `direction` of `link`, which is also the index of the lane.
 pub(crate) fn lane(link: LinkId, direction: LinkDirection) -> usize {
     link.index() * 2 + direction as usize
+}
+
+/// Each node with the next one.
+fn successive(nodes: impl Iterator<Item = NodeId> + Clone) -> impl Iterator<Item = [NodeId; 2]> {
+    let next = nodes.clone().skip(1);
+    nodes.zip(next).map(|(one, other)| [one, other])
 }

@@ -2,19 +2,20 @@
 
 use std::collections::VecDeque;
 
-use anabranch_orbit::{Constellation, OrbitConfig, Place, Shells};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::propagation::{Jitter, Spread, Varying};
 use anabranch_sim::{
-    AddressFamily, Agent, AgentId, Attachment, BuildError, CoDel, CoDelConfig, ConstellationConfig,
-    DirectionConfig, DropTail, GroundAccess, GroundPolicy, Handover, Impairments, LinkConfig,
-    LinkDirection, LinkStats, MovingRoutes, NodeId, Outage, PlacedLoss, Probability, QueueLimit,
-    Reordering, Rng, Routing, RunError, Seed, StepFunction, Topology, WorkCounts, World,
+    AddressFamily, Agent, AgentId, Attachment, BuildError, CoDel, CoDelConfig, DirectionConfig,
+    DropTail, Impairments, LinkConfig, LinkDirection, LinkStats, NodeId, Outage, PacketCounts,
+    PlacedLoss, Probability, QueueLimit, Reordering, Rng, Routing, RunError, Seed, StepFunction,
+    Topology, WorkCounts, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::common::{MS, PORT, PROTOCOL, SECOND};
+
+mod constellations;
 
 /// An arrival: its time, path and mark, and the number and size of the packet.
 type Heard = (Nanos, Path, Ecn, u64, usize);
@@ -98,7 +99,7 @@ struct Seen {
     heard: Vec<Vec<Heard>>,
     links: Vec<[LinkStats; 2]>,
     progress: WorkCounts,
-    drops: u64,
+    ledger: PacketCounts,
 }
 
 impl Seen {
@@ -111,8 +112,8 @@ impl Seen {
         }
         assert_eq!(self.links, other.links, "{case}");
         assert_eq!(
-            (self.progress, self.drops),
-            (other.progress, other.drops),
+            (self.progress, self.ledger),
+            (other.progress, other.ledger),
             "{case}"
         );
     }
@@ -143,19 +144,17 @@ fn whole(build: Build<'_>, ends: &[[NodeId; 2]], slices: &[Nanos]) -> Seen {
     for slice in slices {
         world.run_until(*slice).unwrap();
     }
-    world.ledger().check().unwrap();
-    seen(vec![(world, agents)], ends, None, slices)
+    seen(vec![(world, agents)], ends, None)
 }
 
 fn seen(
     worlds: Vec<(World, Vec<(NodeId, AgentId)>)>,
     ends: &[[NodeId; 2]],
     owners: Option<&[u32]>,
-    _slices: &[Nanos],
 ) -> Seen {
     let mut links = vec![None; ends.len() * 2];
     let mut progress = WorkCounts::default();
-    let (mut came, mut went, mut drops) = (0, 0, 0);
+    let mut ledger = PacketCounts::default();
     let agents = worlds[0].1.len();
     let mut heard = vec![Vec::new(); agents];
     for (part, (world, agents)) in (0..).zip(&worlds) {
@@ -163,14 +162,8 @@ fn seen(
         for (known, own) in links.iter_mut().zip(both(world, owners, ends)) {
             *known = known.or(own);
         }
-        let own = world.progress();
-        progress.events += own.events;
-        progress.hops += own.hops;
-        progress.sent += own.sent;
-        let ledger = world.ledger();
-        came += ledger.sent + ledger.duplicated;
-        went += ledger.delivered + ledger.dropped.total() + ledger.in_flight;
-        drops += ledger.dropped.total();
+        progress.add(world.progress());
+        ledger.add(&world.ledger());
         for (heard, (node, id)) in heard.iter_mut().zip(agents) {
             let host: &Host = world.agent(*id).unwrap();
             match owners {
@@ -181,13 +174,13 @@ fn seen(
             }
         }
     }
-    assert_eq!(came, went, "packets are counted once");
+    ledger.check().unwrap();
     let links: Vec<LinkStats> = links.into_iter().flatten().collect();
     Seen {
         heard,
         links: links.chunks(2).map(|pair| [pair[0], pair[1]]).collect(),
         progress,
-        drops,
+        ledger,
     }
 }
 
@@ -255,7 +248,7 @@ fn divided(
             world.end_windows(slice);
         }
     }
-    Ok((seen(worlds, ends, Some(owners), slices), crossed))
+    Ok((seen(worlds, ends, Some(owners)), crossed))
 }
 
 /// Assigns nodes to parts at random, inseparable ones to the same.
@@ -402,7 +395,7 @@ fn random_worlds_are_the_same_in_any_division() {
             .flat_map(|it| it.windows(2))
             .filter(|it| it[0].0 == it[1].0)
             .count();
-        lost += one.drops;
+        lost += one.ledger.dropped.total();
         let mut rng = Seed::new(seed, 2).stream("owners");
         for parts in [1, 2, 3, 7] {
             let owners = owners(&topology, parts, &mut rng);
@@ -422,118 +415,6 @@ fn random_worlds_are_the_same_in_any_division() {
     // The control: an order that depends on the division gives other results.
     assert!(noticed > compared / 4, "{noticed} of {compared}");
     assert!(ties > 1_000 && lost > 1_000, "{ties} {lost}");
-}
-
-/// A constellation whose stations change to other satellites, with an ISL that fails, and the nodes
-/// of its links.
-fn sky(seed: u64) -> (Topology, Vec<[NodeId; 2]>, Vec<NodeId>) {
-    let mut rng = Seed::new(seed, 0).stream("sky");
-    let mut config = OrbitConfig::default();
-    config.altitude = 600.0;
-    (config.planes, config.satellites) = (9, 11);
-    config.min_elevation = 5.0;
-    let shells = Shells::new(vec![Constellation::walker(&config).unwrap()]);
-    let mut topology = Topology::new();
-    let satellites: Vec<NodeId> = (0..shells.len())
-        .map(|it| topology.add_node(format!("s{it}")).unwrap())
-        .collect();
-    let stations: Vec<(NodeId, Place)> = (0..8)
-        .map(|it| {
-            let node = topology.add_node(format!("g{it}")).unwrap();
-            let (north, east) = (rng.below(90) as i64 - 45, rng.below(360) as i64 - 180);
-            (node, format!("{north},{east}").parse().unwrap())
-        })
-        .collect();
-    let hosts: Vec<NodeId> = stations.iter().map(|(node, _)| *node).collect();
-    let isls = shells.isls();
-    let policy = [
-        GroundPolicy::Any,
-        GroundPolicy::Nearest,
-        GroundPolicy::Longest,
-    ][seed as usize % 3];
-    let (shared, handover) = match policy {
-        GroundPolicy::Any => (false, Handover::Hold),
-        _ => (
-            rng.below(2) == 0,
-            [Handover::Hold, Handover::Drop][rng.below(2) as usize],
-        ),
-    };
-    let outages = [Outage {
-        from: 700 * MS,
-        until: 2_100 * MS,
-    }];
-    let mut ends: Vec<[NodeId; 2]> = isls
-        .iter()
-        .map(|[one, other]| [satellites[*one], satellites[*other]])
-        .collect();
-    ends.extend(stations.iter().map(|(node, _)| [*node; 2]));
-    ends.extend(satellites.iter().map(|node| [*node; 2]));
-    let queue = || DropTail::new(QueueLimit::Packets(30)).unwrap();
-    let config = ConstellationConfig {
-        name: "sky".into(),
-        shells,
-        satellites,
-        stations,
-        start: seed * 100 * SECOND,
-        access: GroundAccess {
-            policy,
-            times: None,
-            interfaces: 1,
-            up: Vec::new(),
-            shared,
-            down: Vec::new(),
-            gap: if policy == GroundPolicy::Any {
-                0
-            } else {
-                300 * MS
-            },
-            handover,
-        },
-    };
-    let left = std::cell::Cell::new(3);
-    topology
-        .add_constellation(config, |_| {
-            left.set(left.get().max(1) - 1);
-            let direction = DirectionConfig::new(2_000_000, 0).with_queue(queue());
-            Ok::<_, BuildError>(match left.get() {
-                0 => direction,
-                _ => direction.with_outages(outages),
-            })
-        })
-        .unwrap();
-    topology.set_routing(Routing::FollowsLinks { after: 0 });
-    topology.set_moving_routes(MovingRoutes {
-        interval: 500 * MS,
-        ..MovingRoutes::default()
-    });
-    (topology, ends, hosts)
-}
-
-#[test]
-fn constellations_are_the_same_in_any_division() {
-    let slices = [SECOND, 4 * SECOND];
-    let mut crossings = 0;
-    for seed in 0..9 {
-        let build = || {
-            let (topology, _, hosts) = sky(seed);
-            attach(topology, &hosts, seed, 3 * SECOND)
-        };
-        let (topology, ends, _) = sky(seed);
-        let one = whole(&build, &ends, &slices);
-        assert!(
-            one.heard.iter().map(Vec::len).sum::<usize>() > 2_000,
-            "seed {seed}"
-        );
-        let mut rng = Seed::new(seed, 2).stream("owners");
-        for parts in [2, 7] {
-            let owners = owners(&topology, parts, &mut rng);
-            let (several, crossed) =
-                divided(&build, &ends, &owners, &slices, Order::Forward).unwrap();
-            one.compare(&several, &format!("seed {seed}, {parts} parts"));
-            crossings += crossed;
-        }
-    }
-    assert!(crossings > 10_000, "{crossings}");
 }
 
 #[test]
@@ -567,8 +448,32 @@ fn a_part_that_runs_ahead_of_the_others_is_an_error() {
     let at = crossings[0].at();
     let refused = other.accept(crossings.remove(0));
     assert_eq!(refused, Err(RunError::Lookahead { at }));
-    let (mut world, _) = build();
-    assert_eq!(world.divide(0, &[0]), Err(BuildError::UnknownNode(1)));
+}
+
+#[test]
+fn a_division_assigns_each_node_before_the_world_runs() {
+    let build = || {
+        let mut topology = Topology::new();
+        let nodes = ["a", "b"].map(|name| topology.add_node(name).unwrap());
+        attach(topology, &nodes, 1, SECOND).0
+    };
+    let mut world = build();
+    for owners in [&[0][..], &[0, 1, 1]] {
+        let refused = world.divide(0, owners).unwrap_err();
+        let owners = owners.len();
+        assert_eq!(refused, BuildError::Owners { owners, nodes: 2 });
+        assert_eq!(refused.to_string(), format!("{owners} owners for 2 nodes"));
+    }
+    world.divide(0, &[0, 1]).unwrap();
+    // The first event, at time 0, starts an agent.
+    let mut world = build();
+    assert!(world.step().unwrap());
+    assert_eq!(world.divide(0, &[0, 1]), Err(BuildError::AlreadyRun(0)));
+    world.run_until(MS).unwrap();
+    assert_eq!(world.divide(0, &[0, 1]), Err(BuildError::AlreadyRun(MS)));
+    let mut world = World::new(Topology::new(), Seed::new(1, 0)).unwrap();
+    world.run_until(MS).unwrap();
+    assert_eq!(world.divide(0, &[]), Err(BuildError::AlreadyRun(MS)));
 }
 
 /// Nodes between which packets take no time.

@@ -28,7 +28,7 @@ const KEPT: Nanos = 100_000_000;
 pub(crate) struct Division {
     border: Rc<Border>,
     /// The directions at which the world is divided, of all parts, but only one of the transmitters
-    /// of a constellation, because their bounds are equal.
+    /// of a divided constellation, because their bounds are equal.
     divided: Vec<u32>,
     /// The lookahead, and the time until which it is used.
     lookahead: (Nanos, Nanos),
@@ -44,24 +44,34 @@ impl Division {
 }
 
 impl Network {
-    /// Restricts the network to the nodes of `part`; `owners` has the part of each node.
-    pub fn divide(&mut self, now: Nanos, part: u32, owners: &[u32]) {
+    /// Restricts the network, which has not run, to the nodes of `part`; `owners` has the part of
+    /// each node.
+    pub fn divide(&mut self, part: u32, owners: &[u32]) {
         let interfaces = self.topology.interfaces().iter();
         let border = Rc::new(Border {
             part,
             owners: interfaces.map(|it| owners[it.node.index()]).collect(),
             leaving: Default::default(),
         });
+        let constellations = self.topology.constellations.iter();
+        let is_divided: Vec<bool> = constellations
+            .map(|it| {
+                let mut owners = it.nodes().map(|node| owners[node.index()]);
+                let first = owners.next();
+                owners.any(|owner| Some(owner) != first)
+            })
+            .collect();
         let (mut divided, mut bounded) = (Vec::new(), None);
         for lane in 0..self.lanes.len() {
             let ends = [lane as u32, opposite(lane as u32)];
             let [from, to] = ends.map(|it| border.owners[it as usize]);
             let transmits = self.topology.transmits_in(lane as u32);
+            let transmits = transmits.filter(|constellation| is_divided[*constellation]);
             if from == to && transmits.is_none() {
                 continue;
             }
             // Wires have no copies.
-            self.unfold(now, lane);
+            self.unfold(0, lane);
             self.lanes[lane].divide(CrossingLane {
                 lane: lane as u32,
                 border: Rc::clone(&border),

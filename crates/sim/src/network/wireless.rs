@@ -319,8 +319,8 @@ impl Network {
     }
 
     /// Schedules the medium's next event at `at`. If the upper layers have a processing time, the
-    /// event is the last of its instant. Its sequence number then does not depend on the time up to
-    /// which the medium has been run.
+    /// event is the last of its instant. Its key then does not depend on the time up to which the
+    /// medium has been run.
     #[inline]
     fn schedule_at(&mut self, now: Nanos, at: Nanos, cell: usize) {
         let source = self.lanes.len() + cell;

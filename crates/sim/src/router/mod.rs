@@ -17,7 +17,7 @@ use anabranch_orbit::Tree;
 use anabranch_transport::Nanos;
 
 use crate::ids::{NodeId, opposite};
-use crate::packet::NO_RECEIVER;
+use crate::packet::{NO_RECEIVER, receiving_interface};
 use crate::topology::Topology;
 use fewest_links::FewestLinks;
 use moving::Moving;
@@ -51,10 +51,7 @@ pub(crate) struct Sender {
 impl Sender {
     /// The interface at which the packet arrives.
     pub fn far(self) -> u32 {
-        match self.receiver {
-            NO_RECEIVER => opposite(self.interface),
-            receiver => receiver,
-        }
+        receiving_interface(self.receiver, opposite(self.interface))
     }
 }
 

@@ -168,6 +168,11 @@ pub(crate) struct Constellation {
 }
 
 impl Constellation {
+    /// Nodes of the satellites and stations.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone {
+        self.satellites.iter().chain(&self.stations).copied()
+    }
+
     /// Interface of a satellite to the stations.
     pub fn down(&self, satellite: usize) -> u32 {
         self.links.down[satellite].0 * 2

@@ -6,6 +6,7 @@ use super::World;
 use crate::crossing::Crossing;
 use crate::error::{BuildError, RunError};
 use crate::ids::{LinkDirection, LinkId};
+use crate::ledger::WorkCounts;
 use crate::scheduler::EventKey;
 use crate::topology::lane;
 
@@ -27,12 +28,21 @@ impl World {
     /// all.
     ///
     /// # Errors
-    /// [`BuildError::UnknownNode`] if the number of owners is not that of the nodes.
+    /// [`BuildError::Owners`] if the number of owners is not that of the nodes;
+    /// [`BuildError::AlreadyRun`] if the world has run, because each part would repeat and count
+    /// the past. After an error the world is unchanged.
     pub fn divide(&mut self, part: u32, owners: &[u32]) -> Result<(), BuildError> {
-        if owners.len() != self.demux.len() {
-            return Err(BuildError::UnknownNode(owners.len().min(self.demux.len())));
+        let (owned, nodes) = (owners.len(), self.demux.len());
+        if owned != nodes {
+            return Err(BuildError::Owners {
+                owners: owned,
+                nodes,
+            });
         }
-        self.network.divide(self.now, part, owners);
+        if self.now > 0 || self.progress() != WorkCounts::default() {
+            return Err(BuildError::AlreadyRun(self.now));
+        }
+        self.network.divide(part, owners);
         for slot in &self.slots {
             if owners[slot.node.index()] != part {
                 self.network.scheduler.set(slot.source, EventKey::NONE);
