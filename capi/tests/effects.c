@@ -114,6 +114,59 @@ static void two_listeners(int port)
     CHECK(close(l[0]) == 0 && close(l[1]) == 0 && close(alone) == 0);
 }
 
+/* Streams of a new association from the caller to the listeners at `port`, the last of which is `l`;
+ * 0 if it was aborted. */
+static int streams_of(int port, int l)
+{
+    struct sockaddr_in to = own;
+    struct sctp_status status = { 0 };
+    socklen_t length = sizeof status;
+    int c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), a, streams = 0;
+    to.sin_port = htons((uint16_t)port);
+    if (connect(c, (struct sockaddr *)&to, sizeof to) == 0
+        && getsockopt(c, IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0)
+        streams = status.sstat_outstrms;
+    /* Makes room in the backlog. */
+    while ((a = accept(l, NULL, NULL)) >= 0)
+        CHECK(close(a) == 0);
+    CHECK(errno == EAGAIN && close(c) == 0);
+    return streams;
+}
+
+/* If two sockets listen at one port, new associations have the options of the first, also after
+ * options of the second were set. When the first is closed, they have those of the second. */
+static void options_of_two_listeners(int port)
+{
+    int l[2], on = 1, streams;
+    struct sockaddr_in to = own;
+    struct sctp_initmsg init = { .sinit_max_instreams = 3 };
+    struct sctp_rtoinfo rto = { .srto_max = 100000000 };
+    to.sin_port = htons((uint16_t)port);
+    for (int i = 0; i < 2; i++) {
+        l[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
+        set(l[i], SCTP_REUSE_PORT, &on, sizeof on);
+        set(l[i], SCTP_INITMSG, &init, sizeof init);
+        CHECK(bind(l[i], (struct sockaddr *)&to, sizeof to) == 0 && listen(l[i], 9) == 0);
+        init.sinit_max_instreams = 5;
+    }
+    CHECK(streams_of(port, l[1]) == 3);
+    set(l[1], SCTP_NODELAY, &on, sizeof on);
+    CHECK(streams_of(port, l[1]) == 3);
+    init.sinit_max_instreams = 4;
+    set(l[0], SCTP_INITMSG, &init, sizeof init);
+    CHECK(streams_of(port, l[1]) == 4);
+    /* A refused value leaves the other options in effect. */
+    CHECK(setsockopt(l[0], IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof rto) == -1 && errno == EINVAL);
+    init.sinit_max_instreams = 6;
+    set(l[0], SCTP_INITMSG, &init, sizeof init);
+    CHECK(streams_of(port, l[1]) == 6);
+    CHECK(close(l[0]) == 0);
+    /* The host process detects the closed descriptor after a short delay. */
+    while ((streams = streams_of(port, l[1])) != 5)
+        CHECK(streams == 6 || streams == 0);
+    CHECK(close(l[1]) == 0);
+}
+
 static int caller(int port)
 {
     struct sockaddr_in to = own;
@@ -165,6 +218,7 @@ int main(int count, char **given)
     two_listeners(port + 2);
     free_at_once(port + 3);
     backlog(port + 4);
+    options_of_two_listeners(port + 5);
     puts("effects");
     return 0;
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::Config as SctpConfig;
+use anabranch_sctp::{Config as SctpConfig, ZeroChecksum};
 
 use crate::error::BindError;
 use crate::resume::ResumeCache;
@@ -251,9 +251,7 @@ impl Config {
         if let Err(error) = sctp.check() {
             return complain(error.to_string());
         }
-        if self.sctp.careful_resume.is_some() && self.resume_cache.is_none() {
-            return complain("found careful_resume without resume_cache; set both".to_owned());
-        }
+        check_effects(&self.sctp, self.resume_cache.is_some())?;
         if self.undecided > MAX_UNDECIDED {
             let found = self.undecided;
             return complain(format!(
@@ -294,4 +292,19 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Refuses settings of SCTP that have no effect in an endpoint. `resumes`: whether it has a cache
+/// ([`Config::resume_cache`]).
+pub(crate) fn check_effects(sctp: &SctpConfig, resumes: bool) -> Result<(), BindError> {
+    let complain = |what: &str| Err(BindError::Config(what.to_owned()));
+    if sctp.zero_checksum != ZeroChecksum::Off {
+        return complain(
+            "zero_checksum: found \"dtls\"; allowed: \"off\": nothing below SCTP finds damaged packets here",
+        );
+    }
+    if sctp.careful_resume.is_some() && !resumes {
+        return complain("found careful_resume without resume_cache; set both");
+    }
+    Ok(())
 }

@@ -17,9 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, Config as SctpConfig, ZeroChecksum};
-use anabranch_transport::Nanos;
-use anabranch_transport::time::MILLISECOND;
+use anabranch_sctp::AssociationId;
 use bytes::Bytes;
 
 use crate::association::Association;
@@ -34,6 +32,7 @@ use crate::resume::Resuming;
 use crate::runtime::{Runtime, within};
 use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
+use settings::DerivedSettings;
 
 /// An SCTP endpoint (RFC 9260 §1.2): an SCTP port with its addresses and associations. Clones refer
 /// to the same endpoint.
@@ -392,36 +391,19 @@ impl Drop for Endpoint {
     }
 }
 
-/// Maximum lateness that is assumed of a system timer: tokio's timer has steps of 1 ms, and then
-/// the task has to be scheduled.
-const TIMER_SLACK: Nanos = 2 * MILLISECOND;
-
 /// Creates the protocol core's endpoint from the settings.
 fn protocol(
     config: Config,
     port: u16,
     secret: [u8; 32],
 ) -> Result<anabranch_sctp::Endpoint, BindError> {
-    if config.sctp.zero_checksum != ZeroChecksum::Off {
-        let message = "zero_checksum: found \"dtls\"; allowed: \"off\": nothing below SCTP finds damaged packets here";
-        return Err(BindError::Config(message.into()));
-    }
-    let own_addresses = config.own_addresses();
-    // Without a setting, window updates are larger than in the simulator, because applications read
-    // when they are scheduled, and not whenever a packet arrives.
-    let window_update = config.sctp.window_update;
-    let window_update = window_update.unwrap_or(window_step(&config.sctp));
-    let sctp = config.sctp.with(|it| {
-        it.addresses = own_addresses;
-        it.encapsulation = config.carrier.overhead();
-        it.window_update = Some(window_update);
-        it.max_message = config.max_message_size;
-        it.checksum = true;
-        it.timer_slack = TIMER_SLACK;
-        if config.resume_cache.is_some() {
-            it.careful_resume.get_or_insert_default();
-        }
-    });
+    let derived = DerivedSettings {
+        addresses: config.own_addresses(),
+        encapsulation: config.carrier.overhead(),
+        max_message: config.max_message_size,
+        resumes: config.resume_cache.is_some(),
+    };
+    let sctp = config.sctp.with(|it| derived.apply(it));
     let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret)
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
@@ -430,12 +412,6 @@ fn protocol(
     // answered. Over raw IP other processes may own them.
     endpoint.answer_unknown_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
-}
-
-/// Growth of the receive window that is announced immediately, bytes: a quarter of the buffer, but
-/// at least a packet.
-fn window_step(config: &SctpConfig) -> u32 {
-    (config.receive_buffer / 4).max(config.mtu as u32)
 }
 
 #[cfg(test)]

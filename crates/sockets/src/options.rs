@@ -461,8 +461,14 @@ mod tests {
             options.value(IPPROTO_SCTP, RTOINFO),
             Ok(rto([2000, 60_000, 1000]))
         );
-        let wrong = options.set(IPPROTO_SCTP, RTOINFO, &rto([0, 100, 200]));
-        assert_eq!(wrong, Err(libc::EINVAL));
+        // The endpoint's settings allow a day at most.
+        for wrong in [[0, 100, 200], [0, 86_400_001, 0]] {
+            let wrong = options.set(IPPROTO_SCTP, RTOINFO, &rto(wrong));
+            assert_eq!(wrong, Err(libc::EINVAL));
+        }
+        options
+            .set(IPPROTO_SCTP, RTOINFO, &rto([0, 86_400_000, 0]))
+            .unwrap();
         // SPP_HB_DISABLE keeps the interval.
         let mut params = vec![0; 156];
         params[146..150].copy_from_slice(&2_u32.to_ne_bytes());

@@ -12,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::acceptor::Caller;
 use super::deliver::to_program;
+use super::endpoint::apply_options;
 use super::send::{send, send_at_once};
 use super::send_queue::QueuedOperation;
 use super::socket::SocketAssociation;
@@ -118,8 +119,16 @@ fn leave(host: &HostState, socket: &Socket) {
         stays
     });
     for place in &mut table.listener_sets {
+        let decided = place
+            .sockets
+            .first()
+            .is_some_and(|it| it.name == socket.name);
         place.sockets.retain(|it| it.name != socket.name);
         place.set_backlog();
+        if decided && let Some(next) = place.sockets.first() {
+            // Fails with a message in the log; the former options then remain.
+            let _ = apply_options(host, &place.endpoint, next);
+        }
     }
     drop(table);
     for assoc in orphans {

@@ -32,16 +32,34 @@ pub(super) fn endpoint(
     })
 }
 
-/// Has the endpoint of the socket, if there is one, use the socket's options for future
-/// associations. If several sockets share the endpoint, the options that were changed last apply.
-pub(super) fn follow_options(host: &HostState, socket: &Socket) {
+/// Applies the socket's options to future associations of its endpoint, if there is one and no
+/// other socket [decides](super::Table::decided_endpoint).
+///
+/// # Errors
+/// EINVAL: the endpoint refuses a value.
+pub(super) fn follow_options(host: &HostState, socket: &Socket) -> Result<(), i32> {
     let own = socket.state().endpoint.clone();
-    let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) else {
-        return;
-    };
+    match own.or_else(|| host.table().decided_endpoint(socket)) {
+        Some(endpoint) => apply_options(host, &endpoint, socket),
+        None => Ok(()),
+    }
+}
+
+/// Applies the socket's options to future associations of the endpoint.
+///
+/// # Errors
+/// EINVAL: the endpoint refuses a value.
+pub(super) fn apply_options(
+    host: &HostState,
+    endpoint: &Endpoint,
+    socket: &Socket,
+) -> Result<(), i32> {
     let state = socket.state();
-    // The option table has checked the values.
-    let _ = endpoint.change_sctp(|sctp| settings::change(&host.config, sctp, &state));
+    let change = |sctp: &mut _| settings::change(&host.config, sctp, &state);
+    endpoint.change_sctp(change).map_err(|error| {
+        tracing::warn!(%error, "the options of a socket do not apply");
+        libc::EINVAL
+    })
 }
 
 /// Parameters of the peer to connect to.

@@ -60,6 +60,15 @@ impl Table {
         place.map(|it| it.endpoint.clone())
     }
 
+    /// The endpoint at which this socket listens, if the socket has listened there first of those
+    /// that listen now. Its options are those of new associations.
+    pub(super) fn decided_endpoint(&self, socket: &Socket) -> Option<Endpoint> {
+        let decides =
+            |it: &&ListenerSet| it.sockets.first().is_some_and(|it| it.name == socket.name);
+        let place = self.listener_sets.iter().find(decides);
+        place.map(|it| it.endpoint.clone())
+    }
+
     /// Adds a listening address with this endpoint and socket; returns its number.
     pub(super) fn add_listener_set(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
         let number = self.listener_sets.iter().map(|it| it.number + 1).max();

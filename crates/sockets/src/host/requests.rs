@@ -15,7 +15,7 @@ use super::acceptor::Caller;
 use super::bind::{bind, interfaces, source, unbind};
 use super::data::fail;
 use super::deliver::attach;
-use super::endpoint::{endpoint, follow_options, peer};
+use super::endpoint::{apply_options, endpoint, follow_options, peer};
 use super::listener::{ListenerSet, listen};
 use super::socket::SocketAssociation;
 use super::socket::{PORT_TIMEOUT, Phase, RETRY_INTERVAL, Socket, of_connect};
@@ -146,8 +146,8 @@ async fn carry_out(
             if [RESET_STREAMS, RESET_ASSOC].contains(&option) {
                 settled(socket).await?;
             }
-            let set = setsockopt::set(socket, option, &value);
-            follow_options(host, socket);
+            let set =
+                setsockopt::set(socket, option, &value).and_then(|()| follow_options(host, socket));
             // Invalidates the cache even after an error, because only one of several associations
             // may have rejected the option.
             socket.advance();
@@ -259,7 +259,7 @@ async fn start_listening(
         _ => return Err(libc::EINVAL),
     }
     socket.state().backlog = backlog;
-    if listens_with_others(host, socket) {
+    if listens_with_others(host, socket)? {
         return Ok(HostReply::Done);
     }
     let endpoint = in_time(|| endpoint(host, socket, Some(backlog + 1))).await?;
@@ -274,7 +274,7 @@ async fn start_listening(
 
 /// Lets the socket listen at the listening address of others, if possible: sockets that share the
 /// port, a socket of the other address family, or a previous socket whose associations remain.
-fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
+fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> Result<bool, i32> {
     let (port, addresses) = {
         let state = socket.state();
         let addresses = settings::addresses(&host.config, &state);
@@ -282,15 +282,13 @@ fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     };
     let mut table = host.table();
     let Some(place) = table.listener_set_for(port, &addresses) else {
-        return false;
+        return Ok(false);
     };
+    if place.sockets.is_empty() {
+        apply_options(host, &place.endpoint, socket)?;
+    }
     place.endpoint.listen(true);
     if place.sockets.is_empty() {
-        let state = socket.state();
-        let change = |sctp: &mut _| settings::change(&host.config, sctp, &state);
-        // The option table has checked the values.
-        let _ = place.endpoint.change_sctp(change);
-        drop(state);
         let listening = listen(Arc::clone(host), place.endpoint.clone(), place.number);
         tokio::spawn(listening);
     }
@@ -298,7 +296,7 @@ fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     place.set_backlog();
     drop(table);
     socket.enter(Phase::Listening);
-    true
+    Ok(true)
 }
 
 async fn connect(

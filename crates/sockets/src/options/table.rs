@@ -288,10 +288,14 @@ fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8>
     out
 }
 
+/// Maximum of SCTP_RTOINFO in milliseconds: a day, as of the setting `rto_max`.
+const MAX_RTO: u32 = 86_400_000;
+
 /// struct sctp_rtoinfo: association, initial, maximum, minimum.
 fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     let out = but(before, given, &[4..8, 8..12, 12..16]);
-    match word(&out, 12) <= word(&out, 8) {
+    let most = word(&out, 8);
+    match word(&out, 12) <= most && most <= MAX_RTO {
         true => Ok(out),
         false => Err(libc::EINVAL),
     }
