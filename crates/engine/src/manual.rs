@@ -40,7 +40,7 @@ protocol = \"sctp\"
 profile = \"era\"
 ```
 
-`--set profiles.era.missing_reports=3` changes it for all these flows. A key that a flow sets itself takes precedence.
+`--set profiles.era.missing_reports=3` changes the setting for all flows that select this profile. A key that a flow sets itself takes precedence.
 
 `stack` together with `protocol = \"sctp\"` names another implementation of SCTP, which runs unmodified: `dcsctp`, `rtc-sctp` or `sctp-proto`.
 Such a stack has only the settings in its own part of this page.
@@ -115,7 +115,7 @@ id = \"window\"
 record = [{ flow = \"upload\", probes = [\"cwnd\", \"srtt\"] }, { link = \"satellite\", probes = [\"queue\"] }]
 ```
 
-A file of samples (`series/*.parquet`) has the same names.
+Files of samples (`series/*.parquet`) use the names of the probes below.
 ";
 
 /// Generates the page of metrics and probes: every probe, and every metric with its parameters.

@@ -15,7 +15,8 @@ use crate::value::SweepValue;
 #[schemars(tag = "kind")]
 pub enum Derived {
     /// Relative difference of a measure from its value at another point of the same replication, in
-    /// percent of the latter value. With `common_random_numbers` both points have the same losses.
+    /// percent of the value at that point. With `common_random_numbers` both points have the same
+    /// losses.
     Relative {
         /// Short name.
         id: String,
@@ -31,8 +32,8 @@ pub enum Derived {
         /// Name of the resulting metric.
         name: String,
     },
-    /// The smallest x of a sweep from which on a measure never exceeds a bound, in each
-    /// replication. A point is omitted if there is no such x in some replication.
+    /// For each replication, the smallest x of a sweep for which a measure does not exceed a bound
+    /// at this x and at all larger x. A point is omitted if some replication has no such x.
     SmallestX {
         /// Short name.
         id: String,
@@ -52,8 +53,8 @@ pub enum Derived {
         #[serde(default)]
         unit: Option<String>,
     },
-    /// The values of a measure at that x of a sweep at which its mean over the replications is
-    /// greatest. It is meant for statements such as "up to 20 %".
+    /// For each replication, the value of a measure at one x of a sweep: the x at which the mean
+    /// over the replications is greatest. It is meant for statements such as "up to 20 %".
     Greatest {
         /// Short name.
         id: String,

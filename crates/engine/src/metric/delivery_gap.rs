@@ -18,10 +18,10 @@ kind! {
     /// End of the longest time in the window without a delivery to the receiving application, in
     /// seconds from the start of the window. If the window starts when a path fails, this is the
     /// time until transmission resumes. A later time without a delivery is combined with the
-    /// longest one if it is at least half as long and if data was delivered for a shorter time
-    /// between them. The value is 0 if no time without a delivery in the window is longer than
-    /// those before the window. There is no value if no data is delivered after the longest one.
-    /// Mean over the members.
+    /// longest one if it is at least half as long and if the deliveries between the two lasted no
+    /// longer than the longest one. The value is 0 if no time without a delivery in the window is
+    /// longer than all such times before the window. There is no value if no data is delivered
+    /// after the longest one. Mean over the members.
     pub(super) static RECOVERY_TIME: KindEntry<BoxedMetric> =
         "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.

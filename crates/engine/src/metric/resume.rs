@@ -15,9 +15,9 @@ kind! {
         flow: String as FLOW;
     }
     /// Times at which a flow first entered and left each phase of Careful Resume (RFC 9959), s from
-    /// its start: mean over the members that were in the phase. Values of a phase in which no
-    /// member was are omitted. The names consist of `resume_`, the phase (`reconnaissance`,
-    /// `unvalidated`, `validating`, `safe_retreat`), and `_entry` or `_exit`.
+    /// its start: mean over the members that were in the phase. Phases that no member entered are
+    /// omitted. The names consist of `resume_`, the phase (`reconnaissance`, `unvalidated`,
+    /// `validating`, `safe_retreat`), and `_entry` or `_exit`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "resume_phases", |it, ()| Ok(Box::new(it));
 }
 

@@ -35,9 +35,9 @@ kind! {
     /// the path: delay + 8 x size / rate; at least 1. `delay` is the sum of the propagation delays
     /// on the primary path of the flow, and `rate` is the smallest link rate on it, by the routes
     /// at the start of the run. If a rate changes, its maximum counts. The ideal time does not
-    /// include handshake, headers and windows. With an answer it is the sum of both directions.
-    /// There is no value if the path crosses a radio cell, a link without a rate, or a link whose
-    /// delay changes.
+    /// include handshake, headers and windows. If a transfer has an answer, it is the sum of the
+    /// times of both directions. There is no value if the path crosses a radio cell, a link without
+    /// a rate, or a link whose delay changes.
     pub(super) static SLOWDOWN: KindEntry<BoxedMetric> = "slowdown", |it, ()| Ok(it.of(true));
 }
 

@@ -47,7 +47,7 @@ pub static ENTRY: TransportEntry = TransportEntry {
         ]),
         ..TransportKind::new(
             "quic",
-            "QUIC (RFC 9000) by quinn-proto, unmodified, with a handshake that keeps no secrets.",
+            "QUIC (RFC 9000) by quinn-proto, unmodified. The handshake has the messages of TLS 1.3 with approximately their lengths, but nothing is encrypted.",
         )
     },
     build,

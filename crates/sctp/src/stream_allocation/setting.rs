@@ -152,13 +152,13 @@ pub const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "adaptive",
-        about: "One stream after congestion, several after a loss of the link. A loss is attributed to congestion if the \
+        about: "One stream is used after a loss by congestion, and several after a loss by the link. A loss is attributed to congestion if the \
                 congestion window is larger than the rate estimate x RTT x weight (Tsunoda et al. 2007, Fig. 3).",
         parameters: ADAPTIVE,
     },
     Variant {
         name: "adaptive-step",
-        about: "One stream fewer after congestion, one more after a loss of the link (Tsunoda et al. 2007, Fig. 11).",
+        about: "One stream fewer is used after a loss by congestion, and one more after a loss by the link (Tsunoda et al. 2007, Fig. 11).",
         parameters: ADAPTIVE_STEP,
     },
 ];

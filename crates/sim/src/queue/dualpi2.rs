@@ -42,9 +42,9 @@ kind! {
         ecn: bool = true, Kind::Flag, "RFC 9332 §2.4";
         limit: QueueLimit as LIMIT;
     }
-    /// DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all
-    /// others wait in the classic queue (near `target`). One base probability controls both; the
-    /// classic queue uses its square (RFC 9332).
+    /// DualPI2: packets with ECT(1) or CE wait in the L queue, for about 1 ms, and are marked; all
+    /// others wait in the classic queue, for about `target`. One base probability controls both
+    /// queues: the L queue uses a multiple of it, and the classic queue its square (RFC 9332).
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dualpi2", |config, ()| Ok(Box::new(DualPi2::new(config)?));
 }

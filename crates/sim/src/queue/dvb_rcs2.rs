@@ -71,9 +71,9 @@ kind! {
         /// CRA).
         cra: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, CRA";
         /// Maximum rate that a terminal requests (RBDC), in addition to `cra`. 0: terminals request
-        /// no rate. The requested rate is the arrival rate during the last `request_interval`, or
-        /// the rate that sends the part of the queue that no earlier request covers within one
-        /// interval if that is higher, minus `cra`.
+        /// no rate. The requested rate is the larger of two rates, minus `cra`: the arrival rate
+        /// during the last `request_interval`, and the rate that would send, within one interval,
+        /// the part of the queue that no earlier request covers.
         rbdc: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, RBDC";
         /// Maximum volume that a terminal has requested and not yet been assigned (VBDC). 0:
         /// terminals request no volume. A terminal requests the bytes in its queue that no earlier

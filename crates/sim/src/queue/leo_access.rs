@@ -52,9 +52,10 @@ kind! {
         least_rate: |it, ()| overhead(it);
         loss: |it, ()| overhead(it);
     }
-    /// Access over satellites that are assigned at fixed seconds: each satellite has its own rate
-    /// and loss, and packets wait during a handover. Packets leave in the order of arrival. The
-    /// rate of the link, which must be constant, is the maximum rate.
+    /// Access over satellites that change at fixed times: the first handover is at
+    /// `first_handover`, and one follows in each `interval`. Each satellite has its own rate and
+    /// loss, and no transmission begins for the time `handover` after a handover. Packets leave in
+    /// the order of arrival. The rate of the link, which must be constant, is the maximum rate.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "leo-access", |config, ()| Ok(Box::new(LeoAccess::new(config)?));
 }

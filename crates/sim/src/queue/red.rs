@@ -40,8 +40,8 @@ kind! {
         /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet is
         /// dropped if the average is above `max_th`.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
-        /// Keep a minimum distance between two drops, which is the mean number of packets between
-        /// two drops. Off: no minimum distance, as in the paper.
+        /// Keep a minimum distance between two drops: at a probability p, the next packet is
+        /// dropped or marked only after 1 / p packets. Off: no minimum distance, as in the paper.
         wait: bool = false, Kind::Flag, "ns-2, wait_";
         /// While at most one packet waits, drop and mark no packet, regardless of the average, and
         /// do not drop or mark the first packet after that. Off: the average alone decides, as in
