@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# /etc/services of Debian 12 (netbase 6.4) lists one service of SCTP: amqp at 5672.
+# /etc/services of Debian 12 (netbase 6.4) contains only one service of SCTP: amqp at port 5672.
 #
-# The protocols that run over SCTP have numbers at IANA for it: diameter 3868, m3ua 2905, m2pa
-# 3565, sua 14001, s1-control 36412, ngap 38412. None is in the file, so getaddrinfo with a
-# service's name and protocol SCTP fails with EAI_SERVICE, and configurations need port numbers.
+# IANA has assigned SCTP ports to the protocols that run over SCTP: diameter 3868, m3ua 2905, m2pa
+# 3565, sua 14001, s1-control 36412, ngap 38412. None of them is in the file. getaddrinfo with the
+# name of such a service and protocol SCTP therefore fails with EAI_SERVICE, and configurations
+# need port numbers.
 #
-# A reader expects at least diameter, and not that the one service is AMQP.
+# A reader would expect at least diameter in the file, and would not expect AMQP as the only
+# service.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

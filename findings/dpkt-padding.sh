@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# dpkt 1.9.8 (PyPI) knows the padding of SCTP's DATA chunks only.
+# dpkt 1.9.8 (PyPI) skips the padding of SCTP chunks only after DATA chunks.
 #
-# By RFC 9260 §3.2 a chunk of any type is padded to a multiple of four bytes, and its length
-# leaves the padding out. dpkt goes past the padding of a DATA chunk. Behind a chunk of another
-# type it begins to read the next chunk inside the padding, so that type and length of the chunks
-# behind are wrong. A packet with one such chunk and nothing behind it is not decoded at all.
+# By RFC 9260 §3.2 a chunk of any type is padded to a multiple of four bytes, and its length does
+# not include the padding. dpkt skips the padding of a DATA chunk. After a chunk of another type
+# it starts to read the next chunk within the padding, so that the types and lengths of all later
+# chunks are wrong. A packet in which such a chunk is the last one is not decoded at all.
 #
-# A reader expects one rule for all chunks, since DATA works.
+# A reader would expect the same rule for all chunks, because it works for DATA.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# DuckDB 2.0.1 takes max(), isnan() and comparisons of a Parquet column from the statistics of
-# the file, which know no NaN (PyPI: duckdb 2.0.1, pyarrow 26.0.1).
+# For a Parquet column DuckDB 2.0.1 computes max(), isnan() and comparisons from the statistics in
+# the file, which ignore NaN (PyPI: duckdb 2.0.1, pyarrow 26.0.1).
 #
-# For DuckDB, NaN is greater than all numbers: in a table max() gives NaN, and `value > 1e308`
-# and `isnan(value)` find the row. Writers leave NaN out of a column's least and greatest value,
-# as Parquet asks. Read from such a file, the same rows have a finite max(), isnan() is true of
-# none, and `not isnan(value)` keeps the NaN. A file that DuckDB itself wrote has no such
-# statistics, and is read as the table.
+# In DuckDB NaN is greater than all numbers: in a table max() is NaN, and `value > 1e308` and
+# `isnan(value)` find the row. As Parquet requires, writers ignore NaN when they store the minimum
+# and maximum of a column. If the same rows are read from such a file, max() is finite, isnan() is
+# true for no row, and `not isnan(value)` keeps the NaN. A file that DuckDB itself wrote has no
+# such statistics, and gives the same results as the table.
 #
-# A reader expects the values to decide. Measurements with NaN for "no value" are not cleaned by
-# `where not isnan(value)`: load them into a table first.
+# A reader would expect the results to depend on the values only. `where not isnan(value)` does
+# not remove measurements with NaN for "no value"; load the file into a table first.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# `sublat` of a satellite in ephem (PyEphem) 4.2.1 is a geocentric latitude, while its
-# `elevation` is a height above an ellipsoid (PyPI: ephem 4.2.1, skyfield 1.55).
+# In ephem (PyEphem) 4.2.1 `sublat` of a satellite is a geocentric latitude, but its `elevation`
+# is a height above an ellipsoid (PyPI: ephem 4.2.1, skyfield 1.55).
 #
-# Coordinates of places, and Skyfield's point below a satellite, are geodetic. At 46 degrees the
-# two differ by 0.18 degrees, or 20 km on the ground. The elevation agrees with Skyfield's height
-# above WGS84 to 50 m, which it would not above a sphere (6 km). satgenpy, of the constellations
-# of Hypatia, computes by ephem.
+# The coordinates of places, and Skyfield's point below a satellite, are geodetic. At 46 degrees
+# geodetic and geocentric latitude differ by 0.18 degrees, or 20 km on the ground. The elevation
+# agrees with Skyfield's height above WGS84 to 50 m; a height above a sphere would differ by 6 km.
+# satgenpy, which generates the constellations of Hypatia, uses ephem.
 #
-# A reader expects the latitude of a map, or a spherical Earth for both values.
+# A reader would expect a geodetic latitude, or a spherical Earth for both values.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

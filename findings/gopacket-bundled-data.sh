@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# github.com/google/gopacket 1.1.19 (Go module proxy) takes all that follows the first DATA chunk
-# of an SCTP packet for its user data.
+# github.com/google/gopacket 1.1.19 (Go module proxy) treats all bytes after the header of the
+# first DATA chunk of an SCTP packet as user data of this chunk.
 #
-# Senders bundle small messages (RFC 9260 §6.10). Of a packet with two DATA chunks gopacket gives
-# one SCTPData layer. Its payload is the first message, its padding, and the second chunk with
-# its header. The payload of a single DATA chunk has the right length.
+# Senders bundle small messages (RFC 9260 §6.10). For a packet with two DATA chunks gopacket
+# returns one SCTPData layer, whose payload is the first message, its padding, and the second
+# chunk with its header. The payload of a single DATA chunk has the correct length.
 #
-# A reader expects a layer for each chunk, as gopacket has it for control chunks.
+# A reader would expect a layer for each chunk, as gopacket has for control chunks.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# gopacket reads the gap acknowledgement blocks of SCTP's SACK as if each had two bytes: the fork
-# github.com/gopacket/gopacket 1.7.7, which is maintained, and github.com/google/gopacket 1.1.19.
+# gopacket reads the Gap Ack Blocks of a SACK as if each block had two bytes. This concerns the
+# maintained fork github.com/gopacket/gopacket 1.7.7 and github.com/google/gopacket 1.1.19.
 #
-# A block is a pair, start and end, of 16 bits each (RFC 9260 §3.3.4). gopacket reads as many
-# numbers of 16 bits as there are blocks, and takes the rest for duplicate TSNs. So of the blocks
-# 2 to 3 and 5 to 7 it lists 2 and 3, and reports a duplicate TSN of 327687, which is the second
-# block. A SACK with duplicates and no block is read rightly.
+# A block has a start and an end of 16 bits each (RFC 9260 §3.3.4). gopacket reads as many 16-bit
+# numbers as there are blocks, and treats the remaining bytes as duplicate TSNs. For the blocks 2
+# to 3 and 5 to 7 it lists 2 and 3, and reports a duplicate TSN of 327687, which is the second
+# block. A SACK with duplicate TSNs and without blocks is read correctly.
 #
-# A reader expects both ends of every block, or the fault to be gone in the fork.
+# A reader would expect start and end of every block, or a fork in which the fault is fixed.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT

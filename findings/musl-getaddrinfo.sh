@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# getaddrinfo of musl 1.2.3 (Debian 12, 1.2.3-1), asked for protocol SCTP without a socket type,
-# succeeds and returns addresses for TCP and UDP.
+# getaddrinfo of musl 1.2.3 (Debian 12, 1.2.3-1) succeeds and returns addresses for TCP and UDP if
+# protocol SCTP is requested without a socket type.
 #
-# With the type SOCK_STREAM or SOCK_SEQPACKET it fails ("Unrecognized service"), also for a port
-# that is a number, and getprotobyname("sctp") finds nothing. A program that fills in ai_protocol
-# only, and opens a socket of the first result, gets TCP without an error. glibc 2.36 returns
+# With the type SOCK_STREAM or SOCK_SEQPACKET it fails ("Unrecognized service"), even if the port
+# is a number, and getprotobyname("sctp") finds nothing. A program that sets only ai_protocol, and
+# opens a socket for the first result, therefore gets TCP without an error. glibc 2.36 returns
 # SOCK_STREAM of SCTP.
 #
-# A reader expects an error in all cases, or none.
+# A reader would expect an error in all of these cases, or in none.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SctpMessageCompletionHandler of Netty 4.2.17.Final (Maven) joins an unordered message with the
-# parts of an ordered one of the same stream.
+# parts of an ordered message of the same stream.
 #
-# The handler keeps the parts of a message by the number of the stream only. With fragment
-# interleaving (RFC 6458 §8.1.20, level 2) and message interleaving (RFC 8260) an unordered
-# message may come whole between two parts of an ordered message. The handler ends the ordered
-# message with it, and passes the rest of the ordered message on as a message of its own. No
-# error is reported.
+# The handler identifies the parts of a message by the stream number only. With fragment
+# interleaving (RFC 6458 §8.1.20, level 2) and message interleaving (RFC 8260) a complete
+# unordered message may be delivered between two parts of an ordered message. The handler then
+# appends the unordered message to the first parts and delivers the result as one message, and
+# delivers the remaining parts of the ordered message as another message. No error is reported.
 #
-# A reader expects ordered and unordered messages of a stream to be kept apart, since MessageInfo
-# says which it is.
+# A reader would expect the handler to separate ordered and unordered messages of a stream,
+# because MessageInfo distinguishes them.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# SCTP in JavaScript (npm: sctp 1.0.0) never delivers a message of 20,000 bytes, which is more
-# than its receive window of 16 KiB, and nothing of the association after it.
+# SCTP in JavaScript (npm: sctp 1.0.0) never delivers a message of 20,000 bytes, which is larger
+# than its receive window of 16 KiB, nor any later message of the association.
 #
-# It announces a_rwnd 16384, and hands over whole messages only. When the fragments of a message
-# fill the window, the window closes, and the message can never be completed. RFC 9260 §6.9 has
-# partial delivery for this, so that a message of any size can be received. Neither end reports
-# an error.
+# It announces an a_rwnd of 16384 and delivers whole messages only. When the fragments of a
+# message fill the window, the window closes, and the message can never be completed. For this
+# case RFC 9260 §6.9 has partial delivery, so that a message of any size can be received. Neither
+# end reports an error.
 #
-# A reader expects a limit on messages to be announced or reported, or the larger message to come
-# in parts.
+# A reader would expect that a limit on messages is announced or reported, or that a larger
+# message is delivered in parts.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

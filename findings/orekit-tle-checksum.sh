@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Orekit 13.1.8 (Maven) makes a TLE of two lines whose checksum is wrong, without an exception.
+# Orekit 13.1.8 (Maven) creates a TLE from two lines with a wrong checksum, without an exception.
 #
-# TLE.isFormatOK(line1, line2) finds the wrong digit and throws. The constructor does not call
-# it, nor does the propagator. So a program that reads lines by `new TLE(line1, line2)` computes
-# positions from lines with an altered digit.
+# TLE.isFormatOK(line1, line2) detects the wrong digit and throws an exception. Neither the
+# constructor nor the propagator calls it. A program that reads lines by `new TLE(line1, line2)`
+# therefore computes positions from lines in which a digit was altered.
 #
-# A reader expects of Orekit, which checks whatever it parses, that the constructor refuses such
-# lines; python sgp4 and satellite.js, which promise no check, do not.
+# A reader would expect the constructor to refuse such lines, because Orekit checks its other
+# inputs. python sgp4 and satellite.js also accept them, but do not promise a check.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

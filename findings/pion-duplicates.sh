@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # pion/sctp 1.12.1 (Go module proxy) never lists a duplicate TSN in a SACK.
 #
-# RFC 9260 §6.2: a receiver SHOULD report each TSN that came again. Here one DATA chunk is sent
-# twice, and both SACKs have the same cumulative TSN and no duplicate. A sender that undoes a
-# needless reduction of its window by duplicates (RFC 3708) learns nothing from pion.
+# By RFC 9260 §6.2 a receiver SHOULD report each TSN that arrives again. Here one DATA chunk is
+# sent twice, and both SACKs have the same cumulative TSN and no duplicate TSN. With pion as the
+# receiver, a sender that uses duplicate TSNs to undo an unnecessary reduction of its window (RFC
+# 3708) therefore gets no information.
 #
-# A reader expects the list, since pion's chunk has a field for it, and usrsctp, aiortc and
-# werift fill it.
+# A reader would expect the list, because pion's SACK chunk has a field for it, and because
+# usrsctp, aiortc and werift send it.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# satellite.js 7.1.0 (npm) reads the EPOCH of an OMM in whole milliseconds, and takes the other
-# form that CCSDS 502.0-B allows, day of the year (2020-045T...), for a valid record whose
-# positions are NaN.
+# satellite.js 7.1.0 (npm) reads the EPOCH of an OMM in whole milliseconds. It accepts the other
+# format of CCSDS 502.0-B, the day of the year (2020-045T...), without an error, but the positions
+# are then NaN.
 #
-# The microseconds that Space-Track and CelesTrak write are cut off: the epoch of 27:39.231999 is
-# 27:39.231, and a satellite in low orbit is 7.6 m away from its place. The same elements as two
-# lines are read with all their digits. For the day of the year the record's `error` is 0, and
-# propagate() returns an object.
+# The microseconds that Space-Track and CelesTrak write are truncated: the epoch 27:39.231999
+# becomes 27:39.231, and the position of a satellite in low orbit is wrong by 7.6 m. If the same
+# elements are read as two lines, all digits are used. If the EPOCH has the day of the year, the
+# record's `error` is 0, and propagate() returns an object.
 #
-# A reader expects the precision of two lines at least, and null or an error where no epoch was
-# read.
+# A reader would expect at least the precision of two-line elements, and null or an error if the
+# epoch cannot be read.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# scapy 2.8.0 (PyPI) computes a wrong CRC32c for an INIT whose last parameter is padded, when the
-# INIT was read and not built.
+# scapy 2.8.0 (PyPI) computes a wrong CRC32c for an INIT whose last parameter is padded, if the
+# INIT was read from bytes and not built by scapy.
 #
-# By RFC 9260 §3.2 the length of a chunk leaves the padding of its last parameter out. scapy
-# takes these bytes for padding of the link, outside SCTP: the packet is written with the same
-# bytes, but a checksum that is computed for it leaves them out. An INIT that scapy builds itself
-# has them in its length (28 where the RFC has 26), and the right checksum. DATA is right both
-# ways. So packets of real stacks that are read, changed and sent again by scapy are discarded.
+# By RFC 9260 §3.2 the length of a chunk does not include the padding of its last parameter. scapy
+# treats these bytes as padding of the link, outside of SCTP: it writes the packet with the same
+# bytes, but omits them when it computes the checksum. In an INIT that scapy builds itself, the
+# length includes the padding (28, but 26 by the RFC), and the checksum is correct. DATA has a
+# correct checksum in both cases. Packets of real stacks that scapy reads, changes and sends are
+# therefore discarded.
 #
-# A reader expects a packet that is read and written to have the checksum it had.
+# A reader would expect that a packet that is read and written has the same checksum as before.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # tcpdump 4.99.3 (Debian 12, 4.99.3-1) prints an I-FORWARD-TSN chunk (type 194, RFC 8260) as [REL
-# CTRL ACK], a name of a draft that never became an RFC.
+# CTRL ACK], a name from a draft that never became an RFC.
 #
-# It has no name for AUTH (15, RFC 4895 of 2007), RE-CONFIG (130, RFC 6525 of 2012) and I-DATA
-# (64): they are "Unknown chunk type", without length or content. So a capture of an association
-# with message interleaving shows no user data, and reports of skipped messages as something
-# else.
+# It has no names for AUTH (15, RFC 4895 of 2007), RE-CONFIG (130, RFC 6525 of 2012) and I-DATA
+# (64, RFC 8260): it prints "Unknown chunk type", without length or content. The output for an
+# association with message interleaving therefore shows no user data, and shows reports of skipped
+# messages as another chunk.
 #
-# A reader expects that a tool of 2023 knows chunks of 2007 and 2012, and that it prints an
-# unknown type rather than another chunk's name.
+# A reader would expect that a tool of 2023 knows chunks of 2007 and 2012, and that it prints an
+# unknown type instead of the name of another chunk.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

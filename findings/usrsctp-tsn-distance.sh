@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# usrsctp 0.9.5 (Debian 12, libusrsctp2 and libusrsctp-examples 0.9.5.0-2) drops a DATA chunk
-# whose TSN is 4,096 or more above the cumulative TSN silently, however large its window is.
+# usrsctp 0.9.5 (Debian 12, libusrsctp2 and libusrsctp-examples 0.9.5.0-2) silently drops a DATA
+# chunk whose TSN is 4,096 or more above the cumulative TSN, regardless of its receive window.
 #
-# RFC 9260 bounds the data in flight by bytes (a_rwnd) only. Here four bytes with a TSN 4,000
-# above are taken and reported as a gap acknowledgement block, and four bytes 4,096 above are
-# not, while the SACK announces 128 KiB. A sender of small messages that has lost one packet
-# reaches the limit with 16 KiB in flight, and has to send the rest again. pion/sctp 1.12.1,
-# sctp-proto 0.10.8, aiortc 1.16.0 and werift 0.25.2 take a TSN 5,000 above.
+# RFC 9260 limits the data in flight by bytes (a_rwnd) only. Here four bytes with a TSN 4,000
+# above the cumulative TSN are accepted and reported in a Gap Ack Block; four bytes with a TSN
+# 4,096 above it are not, although the SACK announces 128 KiB. A sender of messages of four bytes
+# that has lost one packet reaches the limit with 16 KiB in flight, and has to send later data
+# again. pion/sctp 1.12.1, sctp-proto 0.10.8, aiortc 1.16.0 and werift 0.25.2 accept a TSN 5,000
+# above the cumulative TSN.
 #
-# A reader expects the window to be the limit.
+# A reader would expect the window to be the only limit.
 set -euo pipefail
 work=$(mktemp -d)
 server=

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# werift 0.25.2 (npm) opens data channels on odd streams where it is the DTLS client, if it made
-# the offer.
+# werift 0.25.2 (npm) opens data channels on odd streams although it is the DTLS client, if it
+# made the offer.
 #
-# By RFC 8832 §6 the DTLS client opens channels on even streams, the server on odd ones, so that
-# both may open at once. werift goes by its role in ICE instead: who made the offer is
-# controlling, and takes odd streams. Mostly the answer says a=setup:active, the offerer is the
-# DTLS server, and the two rules agree. With an answer of a=setup:passive, which RFC 8842 allows,
-# as servers of ICE lite give it, they do not. A peer that goes by RFC 8832 refuses the channel;
-# aiortc 1.16.0 (PyPI), which answers here, takes it.
+# By RFC 8832 §6 the DTLS client opens channels on even streams and the DTLS server on odd
+# streams, so that both ends can open channels at the same time. werift uses its role in ICE
+# instead: the end that made the offer is controlling, and uses odd streams. Usually the answer
+# contains a=setup:active; the end that made the offer is then the DTLS server, and the two rules
+# agree. If the answer contains a=setup:passive, which RFC 8842 allows and servers with ICE lite
+# send, the rules differ. A peer that follows RFC 8832 refuses the channel; aiortc 1.16.0 (PyPI),
+# which answers here, accepts it.
 #
-# A reader expects the role of DTLS to decide, since the RFC names it and nothing of ICE.
+# A reader would expect the role in DTLS to decide, because the RFC refers to this role and not to
+# ICE.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
