@@ -62,7 +62,7 @@ pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
 /// Adds the heading of the table whose rows [`report`] prints.
 pub fn head(rounds: u32, page: &mut Page) {
     page.line(&format!(
-        "Whole processes, medians of {rounds} alternating rounds; `ratio` above 1: anabranch is faster."
+        "Medians of {rounds} alternating rounds of whole processes. anabranch is faster if `ratio` is above 1."
     ));
     page.line("");
     page.line(

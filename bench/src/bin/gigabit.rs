@@ -31,7 +31,7 @@ fn main() -> Outcome<()> {
     let ns3 = compiled(scratch.path())?;
     let mut page = Page::open("gigabit", write)?;
     page.line(&format!(
-        "{seconds} s simulated, median of {rounds} rounds."
+        "Medians of {rounds} rounds of {seconds} simulated seconds."
     ));
     page.line("");
     page.line("| control | program | goodput, Mbit/s | segments | processor s | us a segment | instructions a segment | MiB | ours by it |");

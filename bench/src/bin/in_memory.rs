@@ -232,7 +232,7 @@ fn beside_others(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
     let mut figures = Vec::new();
     for (packet, batch) in WIRES {
         page.line(&format!(
-            "\nPackets of at most {packet} bytes, {batch} at a time:\n"
+            "\nPackets of at most {packet} bytes, messages sent {batch} at a time:\n"
         ));
         page.line(
             "| message | stack | MB/s | messages/s | least - most | ns a packet | instructions a byte | ours by it | |",

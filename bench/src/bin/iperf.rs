@@ -225,7 +225,7 @@ fn spread(all: &[f64], unit: f64) -> String {
 fn print(page: &mut Page, rates: &Rates, calls: &Calls, rounds: u32) {
     let cost = |place: &str| spread(calls.get(place).map_or(&[][..], |it| it), 1.0);
     page.line(&format!(
-        "Mean of {rounds} rounds, and the least and most; {SECONDS} s each. A system call of `dd` costs {} ns in the guest, {} ns outside.",
+        "Mean of {rounds} rounds of {SECONDS} s, with the least and greatest in parentheses. A system call of `dd` takes {} ns in the guest and {} ns outside.",
         cost("inside"),
         cost("outside")
     ));

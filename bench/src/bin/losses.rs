@@ -167,7 +167,7 @@ impl Simulated {
 
     /// Prints the results of each sender in competition with a TCP flow.
     fn beside(&self, page: &mut Page) -> Outcome<()> {
-        page.line("Beside one flow of TCP, which the last word of the sender names:");
+        page.line("In competition with one TCP flow, whose congestion control is the last word of the column `sender`:");
         page.line("");
         page.line("| lost | sender | its goodput, Mbit/s | TCP's, Mbit/s | runs | Jain's index of the means | mean of the runs' indices |");
         page.line("|---|---|---|---|---|---|---|");
@@ -215,7 +215,9 @@ fn in_words(loss: &str) -> &str {
 fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outcome<()> {
     let programs = Programs::new(&scratch.to_string_lossy(), "", "");
     let pion = programs.pion()?;
-    page.line(&format!("In real time, {SECONDS} s each, alone:"));
+    page.line(&format!(
+        "Alone and in real time, {SECONDS} s for each stack and round:"
+    ));
     page.line("");
     page.line(
         "| lost | rounds | ours, Mbit/s | least - most | pion, Mbit/s | least - most | ours by it | |",

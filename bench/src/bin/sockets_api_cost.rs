@@ -232,7 +232,7 @@ fn tables(write: bool) -> Outcome<()> {
     let scratch = tempfile::tempdir()?;
     let programs = Programs::find(scratch.path())?;
     let mut page = Page::open("sockets_api_cost", write)?;
-    page.line(&format!("Instructions a message, outside of the kernel; median of {RUNS} differences of two lengths."));
+    page.line(&format!("Instructions a message outside of the kernel: the median of {RUNS} differences between two runs of different lengths."));
     page.line("");
     page.line("| message | direction | `anabranch-net` alone | stack's process | program's process | both | by `anabranch-net` alone |");
     page.line("|---|---|---|---|---|---|---|");
@@ -274,7 +274,7 @@ fn each<T: Copy + Default>(of: impl Fn(Who) -> Outcome<T>) -> Outcome<[T; 3]> {
 /// Prints the table of system calls.
 fn calls(programs: &Programs, page: &mut Page) -> Outcome<()> {
     page.line("");
-    page.line("System calls a message, under `strace`, which slows them all: in fact more messages go by one call of the stack's process.");
+    page.line("System calls a message, counted by `strace`. Because `strace` slows all processes, one call of the stack's process carries fewer messages here than usual.");
     page.line("");
     page.line(
         "| message | direction | process | calls a message | by name, those of 0.05 and more |",

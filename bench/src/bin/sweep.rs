@@ -67,7 +67,7 @@ fn bench() -> Outcome<()> {
 
 /// Measures the cost of a run for different numbers of runs.
 fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
-    page.line("One job, once each:");
+    page.line("One job; each row was measured once:");
     page.line("");
     page.line(
         "| runs | wall, s | processor, s | processor, us a run | of it not simulation | resume, wall, s | peak, MiB | on disk, MiB |",
@@ -220,7 +220,10 @@ fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outco
             false,
         ),
     ];
-    page.line(&format!("Starts, medians of {}:", rounds * STARTS));
+    page.line(&format!(
+        "Start of the command, medians of {} starts:",
+        rounds * STARTS
+    ));
     page.line("");
     page.line("| command | processor, ms | wall, ms | instructions |");
     page.line("|---|---|---|---|");
