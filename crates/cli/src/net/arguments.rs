@@ -192,7 +192,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address::with_port)]
     pub metrics: Option<SocketAddr>,
     /// Maximum number of simultaneous associations per port; with several threads each has its
-    /// share, rounded up. Further ones are refused, even if another thread has room.
+    /// share, rounded up. Further associations are refused, even if another thread has room.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count())]
     pub max_associations: u32,
     /// source: message size [default: 1 KiB].
