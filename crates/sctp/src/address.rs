@@ -1,4 +1,5 @@
-//! Address helpers: unicast check, limits on the number of peer addresses, and the cookie encoding.
+//! Functions on IP addresses: unicast check, common prefix, and the encoding of addresses in
+//! cookies; limits on the number of a peer's addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,10 +13,11 @@ pub(crate) const MAX_PATHS: usize = 32;
 /// nor an association grows with the list that a peer sends (RFC 5062 §2.1 and §2.3).
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
-/// Addresses of a host; most hosts have one.
+/// Addresses of a host. One address, the usual case, needs no allocation.
 pub(crate) type Addresses = SmallVec<[IpAddr; 1]>;
 
-/// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
+/// Whether `address` can be the address of a host: packets from and to all other addresses are
+/// discarded (RFC 9260 §8.4, rule 1).
 pub(crate) fn is_unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !address.is_unspecified() && !address.is_multicast() && !broadcast

@@ -1,10 +1,10 @@
 //! Dynamic address reconfiguration (RFC 5061): adds and removes addresses of an established
 //! association by ASCONF chunks.
 //!
-//! This module holds the state without the association: [`AsconfAckCache`] caches the responses
-//! sent to the peer, and [`AsconfSender`] holds this side's requests, the outstanding ASCONF and
-//! the local addresses. The association ([`crate::association`]) sends the chunks, runs the timer
-//! and processes responses.
+//! This module contains the part of the state that does not depend on the association:
+//! [`AsconfAckCache`] caches the responses sent to the peer, and [`AsconfSender`] holds this side's
+//! requests, the outstanding ASCONF and the local addresses. The association
+//! ([`crate::association`]) sends the chunks, runs the timer and processes responses.
 
 mod ack_cache;
 mod request;

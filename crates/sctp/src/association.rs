@@ -1,4 +1,4 @@
-//! Association: the interface for its user, and the state behind it.
+//! SCTP association: its state, and the methods for its user.
 //!
 //! The procedures are in separate files that extend [`Association`]: handshake, shutdown and
 //! heartbeat. Received packets are processed in `association/receive.rs`, sent packets assembled in
@@ -89,8 +89,8 @@ const MAX_PEER_ERRORS: usize = 16;
 /// SCTP association (RFC 9260 §1.2). An association belongs to an [`Endpoint`](crate::Endpoint),
 /// which transfers its packets.
 ///
-/// After any method that takes the time, the caller should drain the endpoint's `poll_transmit` and
-/// `poll_event`.
+/// After any method that takes the current time, the caller should drain the endpoint's
+/// `poll_transmit` and `poll_event`.
 #[derive(Debug)]
 pub struct Association {
     config: Arc<Config>,
@@ -113,8 +113,8 @@ pub struct Association {
     sack_path: PathId,
     cookie_ack: Option<PathId>,
     replies: LazyBox<VecDeque<Reply>>,
-    /// Bytes left for further replies to the current packet, because all must fit into one packet;
-    /// `None` before the first reply.
+    /// Number of bytes left for further replies to the current packet, because all replies to it
+    /// must fit into one packet; `None` before the first reply.
     reply_room: Option<u16>,
     parting: Option<Box<Parting>>,
     /// Number of consecutive retransmissions without an answer, on all paths (RFC 9260 §8.1).
@@ -123,12 +123,13 @@ pub struct Association {
     sack_taken: bool,
     /// Whether the current packet contained a chunk other than DATA that is acknowledged like DATA.
     data_taken: bool,
-    /// Time at which the peer last acknowledged new data, a side requested the shutdown, or all
-    /// data was acknowledged: see [`Config::drain_timeout`].
+    /// Time of the latest of these events: the peer acknowledged new data, a side requested the
+    /// shutdown, or all data was acknowledged. See [`Config::drain_timeout`].
     drained_at: Nanos,
     /// Deadline of the user's shutdown timeout.
     close_by: OptionalNanos,
-    /// Path used last for new data, and primary path last reported to the user.
+    /// Path last used for new data (`active_path`), and primary path last reported to the user
+    /// (`known_primary`).
     active_path: PathId,
     known_primary: PathId,
     /// RSCTP state; present if both ends use RSCTP.
@@ -258,7 +259,7 @@ impl Association {
 
     /// Supplies parameters that were saved for the peer's address `remote` (RFC 9959), before data
     /// is sent to this address. Returns `false`, without effect, if the configuration does not
-    /// enable it, if there is no such path, or if data was sent on it.
+    /// enable Careful Resume, if there is no such path, or if data was already sent on it.
     pub fn resume(&mut self, remote: IpAddr, saved: SavedParameters) -> bool {
         let Some(id) = self.paths.find(remote) else {
             return false;
@@ -294,8 +295,8 @@ impl Association {
         self.checksum_mode.accepts_zero()
     }
 
-    /// Whether a SACK must be sent now. Reading messages may cause this, because it can open a
-    /// closed window.
+    /// Whether a SACK must be sent now. Reading messages can make a SACK due, because it can reopen
+    /// a closed receive window.
     pub fn sack_due(&self) -> bool {
         self.live_rx().is_some_and(Receiver::sack_due)
     }
@@ -433,15 +434,16 @@ mod tests {
     use crate::Endpoint;
     use crate::path::PathEntry;
 
-    /// A server has thousands of idle associations. An increase of a limit should be justified;
-    /// state that few associations need should be allocated on first use.
+    /// A server has thousands of idle associations. An increase of one of these limits should be
+    /// justified; data that few associations need should be allocated on first use.
     #[test]
     fn the_memory_of_an_idle_association_is_bounded() {
         // Sizes of an association without sender and receiver, of a path, and of an endpoint with
         // its first association slot, in bytes.
         assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
-        // Includes one word for the shares of addresses in the association slots (`shares`).
+        // Includes one pointer (`shares`) to the data that limits how many associations one address
+        // may have.
         assert!(size_of::<Endpoint>() <= 640);
     }
 }

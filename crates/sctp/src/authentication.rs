@@ -55,7 +55,8 @@ anabranch_settings::spelled!(AuthHmac: AuthHmac::Sha256 = "sha256", AuthHmac::Sh
 /// AUTH parameters of both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NegotiatedAuth {
-    /// Those of this end's INIT or INIT ACK, because settings may change before the COOKIE ECHO.
+    /// Parameters in this end's INIT or INIT ACK. They are stored, because the settings may change
+    /// before the COOKIE ECHO.
     pub(crate) own: AuthParameters,
     pub(crate) peer: AuthParameters,
 }

@@ -1,4 +1,4 @@
-//! Optional numbers without an extra tag word, for fields of every association and path.
+//! Optional numbers that need no extra tag word, for fields that every association and path has.
 
 use std::fmt;
 

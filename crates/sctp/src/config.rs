@@ -279,16 +279,18 @@ settings_with_bbr! {
     beside {
         /// Largest message in bytes that [`Association::poll_message`] assembles from parts; the
         /// minimum is 1. A larger message aborts the association. Messages that fit into the
-        /// receive buffer are not limited. Not a key of specs, because their flows read parts.
+        /// receive buffer are not limited. Not a key of spec files, because the flows of a spec
+        /// read messages in parts.
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20;
         /// Default priority of messages, with `partial_reliability`; a smaller number is a higher
         /// priority. If the send buffer is full, unsent messages of lower priority are abandoned
-        /// for one of higher priority (RFC 7496 §3.2). Not a key of specs, because it only matters
-        /// to programs that send messages of different priorities.
+        /// for one of higher priority (RFC 7496 §3.2). Not a key of spec files, because the
+        /// priority only matters to programs that send messages of different priorities.
         priority: Option<u32> = None;
-        /// Profile: the RFC or implementation to follow, and switches that differ from it.
+        /// Profile: the RFC or implementation to follow, with the values of all switches, which may
+        /// differ from it.
         profile: Profile = Profile::default();
         /// Parameters of the congestion control algorithms, without those of `bbr` and `bbr1`,
         /// which are settings, and those of `binomial` and `rsctp`, which are switches of the
@@ -303,8 +305,8 @@ settings_with_bbr! {
         /// With `address_changes`: the local address that the peer should use as its primary
         /// destination, requested in the handshake (Set Primary, RFC 5061 §4.2.4).
         preferred_address: Option<IpAddr> = None;
-        /// With `authentication`: initial shared keys of associations. Peers without a configured
-        /// key share the null key.
+        /// With `authentication`: initial shared keys of associations. Two ends without configured
+        /// keys share the null key.
         auth_keys: SharedKeys = SharedKeys::default();
         /// With `security`: key management methods and their secrets. By default the user installs
         /// keys.
@@ -359,9 +361,10 @@ impl Config {
     }
 
     /// Source address for packets to `remote`: the address in [`Config::addresses`] of the same
-    /// family with the longest common prefix (as RFC 6724 §5, rule 8). Among equal ones,
-    /// `preferred` is used, so that both directions use the same network. If no addresses are
-    /// configured, the result is `preferred`. `None` if no address has this family.
+    /// family with the longest common prefix (as RFC 6724 §5, rule 8). If several addresses share
+    /// the longest prefix, `preferred` is used, so that both directions use the same network. If no
+    /// addresses are configured, the result is `preferred`. `None` if no address has the family of
+    /// `remote`.
     pub(crate) fn local_address_for(
         &self,
         remote: IpAddr,

@@ -5,8 +5,8 @@
 //! forged.
 //!
 //! The MAC is SipHash-2-4 with a key and a tag of 128 bits each. The RFC requires a MAC with a
-//! secret key and names HMAC (RFC 2104) as an example; the choice is local, because only the
-//! creator reads the cookie. SipHash was designed for this use: messages of ten to some hundred
+//! secret key and names HMAC (RFC 2104) as an example. Any MAC interoperates, because only the
+//! creator of a cookie reads it. SipHash was designed for this use: messages of ten to some hundred
 //! bytes from unknown senders, whose authentication must cost less than the packet. A forger has a
 //! chance of 2^-128 per packet during the lifetime of the key, and finding the key takes the same
 //! number of attempts. AUTH uses the HMAC algorithms of RFC 4895 instead.
@@ -29,19 +29,19 @@ use crate::handshake::OptionalParameters;
 use crate::random::Random;
 
 const TAG_LEN: usize = 16;
-/// Length of the tag and of the zeros after it. Cookies keep the length that they had with a tag of
-/// 32 bytes, because shorter INIT ACKs and COOKIE ECHOs would change all simulated times after
-/// them.
+/// Length in bytes of the tag and of the zeros after it. Cookies keep the length that they had with
+/// a tag of 32 bytes, because shorter INIT ACKs and COOKIE ECHOs would change all simulated times
+/// after them.
 const MAC_LEN: usize = 32;
 /// Length in bytes of the numbers at the start of a cookie's body.
 const NUMBERS: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2;
 /// Length in bytes of a cookie's body without addresses.
 const FIXED_LEN: usize = NUMBERS + 1 + 2;
-/// Format number of cookies without optional parameters; one more if the peer's optional parameters
-/// are appended.
+/// Format number of cookies without optional parameters; it is larger by one if the peer's optional
+/// parameters are appended.
 const FORMAT: u8 = 3;
-/// Time during which one secret signs. The previous secret still verifies cookies, so a cookie is
-/// valid for at least this time.
+/// Time during which one secret signs cookies. The previous secret still verifies them, so each
+/// cookie can be verified for at least this time.
 const SECRET_LIFE: Nanos = 3_600 * SECOND;
 
 /// Contents of a cookie. Tags, TSNs and streams are those of the future association.
@@ -151,8 +151,8 @@ impl Cookie {
             write_address(&mut to, address);
         }
         to.put_u16(self.extensions.bits());
-        // The remaining bytes are padding: a chunk that needs no padding is the same whether or not
-        // its length includes padding (RFC 9260 §3.2).
+        // The remaining bytes pad the cookie to a multiple of 4 bytes, so that its chunk needs no
+        // padding (RFC 9260 §3.2).
         debug_assert!(to.len() < 4);
         if self.auth.is_some() || self.dtls.is_some() || !self.remarks.are_none() {
             out.truncate(begin + usual);
@@ -162,7 +162,7 @@ impl Cookie {
 
     /// Decodes the result of [`Self::encode`]. The signature was verified, but every length is
     /// checked again, because a parser that trusts its input is one bug away from trusting an
-    /// attacker's.
+    /// attacker's input.
     fn decode(whole: &[u8]) -> Option<Self> {
         let (numbers, rest) = whole.split_first_chunk::<NUMBERS>()?;
         let (numbers, body) = (&mut &numbers[..], &mut &rest[..]);

@@ -23,7 +23,7 @@ macro_rules! discards {
 }
 
 discards! {
-    /// Shorter than a common header, or without a chunk.
+    /// A packet that is shorter than a common header, or contains no chunk.
     Malformed = "malformed",
     /// The checksum is wrong (RFC 9260 §6.8).
     Checksum = "checksum",
@@ -81,7 +81,7 @@ discards! {
     HeartbeatReport = "heartbeat_report",
     /// An acknowledgment of data that was never sent.
     BadSack = "bad_sack",
-    /// An ECNE for a TSN that was never sent, or far too long ago (RFC 4960 Appendix A).
+    /// An ECNE for a TSN that was never sent, or was sent too long ago (RFC 4960 Appendix A).
     BadEcne = "bad_ecne",
     /// A FORWARD TSN that is outdated or too far ahead, or contains a nonexistent stream or an
     /// outdated stream sequence number (RFC 3758 §3.6).
@@ -114,8 +114,8 @@ discards! {
     SecondSack = "second_sack",
     /// DATA that is a duplicate, does not fit into the buffer, or has a nonexistent stream.
     Data = "data",
-    /// An ICMP message of a type that has no effect on SCTP, or not in the current state (RFC 9260
-    /// §10, ICMP1 to ICMP4).
+    /// An ICMP message of a type that has no effect on SCTP, or has none in the current state (RFC
+    /// 9260 §10, ICMP1 to ICMP4).
     IcmpIgnored = "icmp_ignored",
     /// An ICMP message that does not quote an SCTP packet, or quotes too little of it.
     IcmpQuote = "icmp_quote",

@@ -137,9 +137,9 @@ impl PathSettings {
         Ok(config)
     }
 
-    /// Minimum number of errors at which the primary path may be switched, because it must have
-    /// failed before (RFC 7829 §5, rule 1). `pf_max_retrans`: PFMR, or `None` if paths cannot be
-    /// potentially failed.
+    /// Minimum number of errors after which another path may become the primary. With fewer errors,
+    /// the primary path has not failed and must stay the primary (RFC 7829 §5, rule 1).
+    /// `pf_max_retrans`: PFMR, or `None` if paths cannot be potentially failed.
     pub(crate) fn least_primary_switch(&self, pf_max_retrans: Option<u32>) -> u32 {
         let most = self.path_max_retrans;
         pf_max_retrans.map_or(most, |pf| pf.min(most))

@@ -197,10 +197,11 @@ pub enum Event {
     /// queued are still sent (RFC 9260 §11.2 H).
     PeerShutdown,
     /// Events were dropped because the user did not read them. The oldest event is dropped if more
-    /// than 256 are queued. Events with abandoned messages or lists of streams are dropped if they
-    /// exceed the size of the send buffer. [`Event::Established`], [`Event::Closed`], receipts and
-    /// undelivered messages are not dropped, except undelivered messages of repeated restarts.
-    /// Precedes the events that are still queued.
+    /// than 256 are queued. The oldest event is also dropped if the abandoned messages and the
+    /// lists of streams of all queued events exceed the size of the send buffer.
+    /// [`Event::Established`], [`Event::Closed`], receipts and undelivered messages are not
+    /// dropped, except undelivered messages of repeated restarts. Precedes the events that are
+    /// still queued.
     Missed {
         /// Number of dropped events.
         events: u64,
@@ -275,11 +276,10 @@ pub enum CloseReason {
     },
     /// The peer violated the protocol. The ABORT that was sent contains the violation.
     PeerViolation(Violation),
-    /// INIT was not answered after Max.Init.Retransmits retransmissions (RFC 9260 §5.1, rule in
-    /// T1-init).
+    /// INIT was not answered after Max.Init.Retransmits retransmissions (RFC 9260 §5.1, T1-init).
     NoAnswer,
     /// INIT was answered, but COOKIE ECHO was not, after Max.Init.Retransmits retransmissions (RFC
-    /// 9260 §5.1, rule in T1-cookie).
+    /// 9260 §5.1, T1-cookie).
     NoCookieAck,
     /// The peer reported stale cookies more than Max.Init.Retransmits times (RFC 9260 §5.2.6).
     StaleCookie,

@@ -82,7 +82,8 @@ fn size_of_names(names: &[String]) -> usize {
     sizes.sum()
 }
 
-/// Further events and sums. Allocated only for several events, or for one with a separate limit.
+/// Events after the first, receipts, and sums over all events. Allocated only if several events are
+/// queued, or an event with a separate limit.
 #[derive(Debug, Default)]
 struct Backlog {
     /// Events after the first.
@@ -226,7 +227,7 @@ impl EventQueue {
             self.backlog.make().missed += messages.count() as u64;
             return;
         }
-        // Added by one `extend` call, because there may be thousands of messages.
+        // The messages are added by one `extend` call, because there may be thousands of them.
         let mut number = self.next;
         let mut entries = messages.map(|message| {
             let event = Event::MessageUndelivered(Box::new(message));

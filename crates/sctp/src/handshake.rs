@@ -70,7 +70,8 @@ pub(crate) fn init(
     assemble(config, own, parameters)
 }
 
-/// All parameters of an INIT that has more parameters than `families`, in at most `room` bytes.
+/// All parameters of an INIT that has other parameters in addition to Supported Address Types
+/// (`families`), in at most `room` bytes.
 #[cold]
 #[inline(never)]
 fn all(
@@ -94,7 +95,7 @@ fn all(
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
-    // Added last, because not all addresses may fit.
+    // The addresses are added last, because some of them may not fit.
     push_addresses(&mut parameters, config);
     parameters.finish()
 }
@@ -212,7 +213,8 @@ pub(crate) fn has_room_for_auth(
     let said = own
         .auth_random
         .map_or(0, |random| config.auth_offer(random).encoded_len());
-    // Includes the parameter header of the cookie and the parameters of other extensions.
+    // The sum also contains the parameter header of the cookie (4 bytes) and space for the
+    // parameters of other extensions.
     cookie + said + 4 + EXTENSIONS <= room_for_parameters(config, remote)
 }
 

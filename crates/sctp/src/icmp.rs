@@ -32,7 +32,7 @@ pub struct Icmp<'a> {
 /// Meaning of an ICMP message for SCTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IcmpError {
-    /// Ignored (§10 ICMP1, 2, 4).
+    /// The message is ignored (RFC 9260 §10, ICMP1, ICMP2 and ICMP4).
     Nothing,
     /// Packet too big: maximum size of an IP packet in bytes, including its header (ICMP7).
     TooBig(u32),

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use crate::shrinking_queue::Queue;
 
-/// Collections of which an empty constant exists.
+/// Collection types that have an empty value as a constant.
 pub(crate) trait IsEmpty: Default + 'static {
     /// The empty collection.
     const BLANK: &'static Self;
@@ -26,7 +26,8 @@ impl<T> Default for LazyBox<T> {
 }
 
 impl<T: IsEmpty> LazyBox<T> {
-    /// Whether the collection is not empty. Usually decided without an access to the allocation.
+    /// Whether the collection is not empty. An empty collection is usually not allocated, so that
+    /// no other memory is read.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         match &self.0 {

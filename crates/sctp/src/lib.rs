@@ -11,8 +11,8 @@
 //! # A driver
 //! An endpoint does no I/O and reads no clock. Its driver passes packets and the time to it, and
 //! polls packets, events and deadlines, in the order described at [`Endpoint`]. Here the driver is
-//! a loop around two endpoints and a network with a delay of 10 ms that loses the first packet, an
-//! INIT, which is retransmitted when its timer expires.
+//! a loop around two endpoints and a network with a delay of 10 ms. The network loses the first
+//! packet, an INIT, which is retransmitted when T1-init expires.
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -84,8 +84,8 @@
 //! # Associations on other threads
 //! [`Endpoint::detach`] gives an established association to the driver as a
 //! [`DetachedAssociation`], which is [`Send`]. From then on, the endpoint only forwards packets of
-//! the peer to it ([`Endpoint::poll_association_event`]), and receives changes of its tags and
-//! addresses ([`Endpoint::handle_endpoint_event`]).
+//! the peer to the detached association ([`Endpoint::poll_association_event`]), and receives
+//! changes of its tags and addresses ([`Endpoint::handle_endpoint_event`]).
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types)]
 

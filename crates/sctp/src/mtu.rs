@@ -6,8 +6,8 @@ use std::net::IpAddr;
 pub const COMMON_HEADER: usize = 12;
 /// Length of the DATA chunk header in bytes.
 pub const DATA_HEADER: usize = 16;
-/// Minimum MTU in bytes: space for all headers and a little data. Smaller values are increased to
-/// it.
+/// Minimum MTU in bytes: space for all headers and a little data. Smaller values are raised to this
+/// minimum.
 pub const MIN_MTU: usize = 128;
 /// Maximum MTU in bytes: the maximum of the length field of an IPv4 packet.
 pub const MAX_MTU: usize = 65_535;

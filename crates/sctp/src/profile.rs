@@ -1,6 +1,7 @@
-//! Protocol behavior as data: every difference between RFC 2960, RFC 4960, RFC 9260 and the SCTP
-//! module of ns-2.35 is a named switch with its clause and reason, so that a spec can start from a
-//! profile and change single switches. Switches that begin with `rsctp` are in `profile/rsctp.rs`.
+//! Protocol behavior as data. Every difference between RFC 2960, RFC 4960, RFC 9260 and the SCTP
+//! module of ns-2.35 is a named switch with its clause and reason. A spec can therefore start from
+//! a profile and change single switches. Switches that begin with `rsctp` are in
+//! `profile/rsctp.rs`.
 
 mod rsctp;
 mod subsets;
@@ -26,7 +27,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 pub use rsctp::{HeartbeatLoss, ProbeSize};
 use rsctp::{with_rsctp, without_rsctp};
 
-/// Minimum RTO; a host may need longer than this to respond.
+/// Minimum RTO that the settings accept; a host may need longer than this to respond.
 pub(crate) const MIN_RTO: Nanos = MILLISECOND;
 /// Maximum duration of a timer.
 pub(crate) const MAX_SPAN: Nanos = 86_400 * SECOND;
@@ -342,7 +343,7 @@ impl Profile {
         })
     }
 
-    /// Parameters of the congestion control `binomial`; initially SQRT.
+    /// Parameters of the congestion control `binomial`; by default those of the algorithm SQRT.
     pub fn binomial_parameters(&self) -> BinomialParameters {
         let (alpha, beta) = (self.binomial_alpha.0, self.binomial_beta.0);
         BinomialParameters::of(self.binomial_k, self.binomial_l, alpha, beta)
@@ -390,7 +391,7 @@ impl Profile {
     }
 
     /// Behavior of the SCTP module of ns-2.35 (University of Delaware, release 3.8) with its
-    /// defaults; the `era` of the papers sets `missing_reports = 4`.
+    /// defaults. To reproduce the papers of 2002, a spec should also set `missing_reports = 4`.
     pub fn ns2() -> Self {
         Self {
             name: "ns2",

@@ -10,14 +10,14 @@ use std::fmt;
 
 use chacha12::{BLOCK, BlockPair};
 
-/// Number of words stored inline. An endpoint draws this many before its first association is
-/// established, on either side.
+/// Number of words stored inline. Active and passive endpoints draw this number of words before
+/// their first association is established.
 const AT_FIRST: usize = 18;
 /// One 32-bit word of the stream, in stream order.
 type Word = [u8; 4];
 
-/// Seeded random number generator: ChaCha12, with the same output as the crate `rand_chacha`. Two
-/// blocks are computed at a time, because an endpoint with one association draws few of their
+/// Seeded random number generator: ChaCha12, with the same output as the crate `rand_chacha`. Only
+/// two blocks are computed at a time, because an endpoint with one association draws only a few
 /// words.
 #[derive(Clone)]
 pub(crate) struct Random {
@@ -27,7 +27,8 @@ pub(crate) struct Random {
     first: [Word; AT_FIRST],
     /// Computed words, after the words in `first` were drawn.
     later: Option<Box<BlockPair>>,
-    /// Index of the next word, and number of computed words; 0 before the first words are computed.
+    /// Index of the next word (`at`), and number of computed words (`end`); both are 0 before the
+    /// first words are computed.
     at: u8,
     end: u8,
 }
@@ -39,12 +40,12 @@ impl fmt::Debug for Random {
 }
 
 impl Random {
-    /// Stream of `seed`.
+    /// Generator at the start of the stream of `seed`.
     pub(crate) fn new(seed: [u8; 32]) -> Self {
         Self::from(seed, 0)
     }
 
-    /// Stream of `seed` after its first `words` words.
+    /// Generator at the position after the first `words` words of the stream of `seed`.
     fn from(seed: [u8; 32], words: u64) -> Self {
         Self {
             seed,
@@ -82,7 +83,8 @@ impl Random {
             }
             (skipped as u8, made.len() as u8)
         } else {
-            // The first words are stored inline, so that users who need only these do not allocate.
+            // The first words are stored inline, so that a generator from which only these are
+            // drawn makes no allocation.
             let made = &made[skipped..];
             if let Some(first) = made.first_chunk() {
                 self.first = *first;
@@ -150,15 +152,16 @@ impl Random {
     }
 }
 
-/// Generator that is rarely used during a long time. Stores only its position, in less than half
-/// the memory of [`Random`].
+/// Generator that draws only a few numbers over a long time. It stores only its position, in less
+/// than half the memory of [`Random`].
 #[derive(Clone, Debug)]
 pub(crate) struct CompactRandom {
     seed: [u8; 32],
     /// Number of words drawn so far; no association exists long enough to draw 2^64.
     drawn: u64,
-    /// Next 64-bit number, if it was already computed. An association needs it as soon as it is
-    /// established, and computing its block again would take a hundred times as long.
+    /// Next 64-bit number, if it was already computed. An association draws this number as soon as
+    /// it is established; to compute the number's block again at that time would take a hundred
+    /// times as long as to read the stored number.
     next: Option<u64>,
 }
 
@@ -244,7 +247,8 @@ mod tests {
         }
     }
 
-    /// Starts at any position, and crosses every boundary of computed blocks.
+    /// A generator can start at any position of the stream, and yields the same words across every
+    /// boundary of computed blocks.
     #[test]
     fn the_stream_is_the_same_from_each_of_its_words_on() {
         let mut generator = ChaCha12Rng::from_seed([3; 32]);
@@ -258,7 +262,7 @@ mod tests {
                 assert_eq!(random.next_u32(), word, "word {at} from {begin} on");
             }
         }
-        // Drawn in pieces of different lengths that cross the boundaries.
+        // The words are drawn in pieces of different lengths that cross the boundaries.
         for piece in 1..70 {
             let mut random = Random::new([3; 32]);
             for expected in words.chunks_exact(piece) {
@@ -290,7 +294,7 @@ mod tests {
                 assert_eq!(kept.draw(Random::next_u32), one.next_u32());
             }
             assert_eq!(kept.next_u64(), one.next_u64());
-            // Drawn again, with no computed words left.
+            // The second number is drawn after all computed words were used.
             assert_eq!(kept.next_u64(), one.next_u64());
             if number % 2 == 0 {
                 kept = CompactRandom::of(&mut one.clone());

@@ -105,8 +105,8 @@ impl ReconfigState {
         self.outgoing_resets.listed()
     }
 
-    /// Adds an outgoing reset of `streams`. `answers`: number of the peer's request to which it is
-    /// the response.
+    /// Adds an outgoing reset of `streams`. `answers`: number of the peer's request to which the
+    /// reset is the response.
     pub(crate) fn request_reset(&mut self, streams: Streams, answers: Option<u32>) {
         self.outgoing_resets.begin(&streams);
         self.pending.add(streams, answers);
@@ -160,8 +160,8 @@ impl ReconfigState {
     }
 
     /// Takes the next requests to send: none, one, or two that may share a chunk (RFC 6525 §3.1).
-    /// At most `most` outgoing and incoming streams are listed. `is_quiet`: no data is in flight.
-    /// `course`: sending progress.
+    /// `most`: maximum numbers of listed outgoing and incoming streams. `is_quiet`: no data is in
+    /// flight. `course`: sending progress.
     pub(crate) fn next_asked(
         &mut self,
         most: [usize; 2],
@@ -180,8 +180,7 @@ impl ReconfigState {
                 answers,
                 last_tsn: None,
             };
-            // A request that is the response to a request of the peer can only share its chunk with
-            // its counterpart, so it is sent alone.
+            // An outgoing reset that is the response to a request of the peer is sent alone.
             let beside = most[0].saturating_sub(listed + 6);
             let incoming = match answers {
                 None => pending.take_incoming(beside.min(most[1])),

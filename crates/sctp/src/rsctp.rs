@@ -42,8 +42,8 @@ pub(crate) struct Rsctp {
     pub(crate) meter: Meter,
     /// Whether DATA was sent. Measurements are made only after that.
     pub(crate) sending: bool,
-    /// Whether a HEARTBEAT was sent on the path for new data since data uses this path. The next
-    /// HEARTBEAT then yields a measurement.
+    /// Whether a HEARTBEAT has been sent on the path for new data after this path became the path
+    /// for new data. The next HEARTBEAT then yields a measurement.
     pub(crate) marked: bool,
 }
 

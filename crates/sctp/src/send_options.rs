@@ -23,7 +23,7 @@ pub struct SendOptions {
     /// Whether the message is delivered unordered.
     pub unordered: bool,
     /// Whether any of the following options except `reliable` is set, so that the message takes the
-    /// slow path. Stored, because otherwise each call of `send` would test all options.
+    /// slow path. The flag is stored, because otherwise each call of `send` would test all options.
     special: bool,
     /// Requests an immediate SACK when the message is complete (I bit, RFC 9260 §6.1). Without it,
     /// the peer may delay the SACK by 200 ms.
@@ -50,10 +50,10 @@ pub struct SendOptions {
     /// RFC 6458 §5.3.2).
     context: u32,
     /// Number of the receipt, chosen by the user. [`Event::Receipt`](crate::Event::Receipt) reports
-    /// the outcome of the message under this number: acknowledged, abandoned, or cancelled.
-    /// Acknowledged means by the cumulative TSN, because the receiver may renege on Gap Ack Blocks
-    /// (RFC 9260 §6.2). There is one such event per message, unless the association is closed or
-    /// restarted first.
+    /// the outcome of the message under this number: acknowledged, abandoned, or cancelled. A
+    /// message counts as acknowledged only when the cumulative TSN has passed it, because the
+    /// receiver may renege on data in Gap Ack Blocks (RFC 9260 §6.2). There is one such event per
+    /// message, unless the association is closed or restarted first.
     receipt: Option<u64>,
 }
 
@@ -288,7 +288,7 @@ impl SendOptions {
         self.receipt
     }
 
-    /// Adds the policies of `defaults` for those that are not set.
+    /// Adds each policy of `defaults` that is not set in these options.
     pub(crate) fn or(self, defaults: &Self) -> Self {
         self.with_lifetime(self.lifetime.or(defaults.lifetime))
             .with_max_retransmits(self.max_retransmits.or(defaults.max_retransmits))
@@ -304,7 +304,8 @@ impl SendOptions {
         (course != MessageRoute::default()).then(|| Box::new(course))
     }
 
-    /// Abandonment policy and receipt of a message queued at `now`; `None` if it has neither.
+    /// Abandonment policy of a message queued at `now`, without its receipt number; `None` if the
+    /// message has no policy or is reliable.
     pub(crate) fn terms(&self, now: Nanos) -> Option<PrPolicy> {
         if self.reliable {
             return None;
@@ -357,7 +358,8 @@ pub struct AbandonedMessage {
     pub sent: bool,
 }
 
-/// Abandonment policy and receipt of a queued message.
+/// Abandonment policy of a queued message, and the number of the delivery receipt that its user
+/// requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PrPolicy {
     pub(crate) deadline: Option<Nanos>,

@@ -18,7 +18,8 @@ const MUCH: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     items: VecDeque<T>,
-    /// Maximum number of elements since the queue was last empty, and in the busy period before.
+    /// Maximum number of elements since the queue was last empty (`most`), and in the busy period
+    /// before that (`before`).
     most: u32,
     before: u32,
 }
@@ -43,13 +44,13 @@ impl<T> Queue<T> {
     /// step.
     #[inline(always)]
     pub fn push_back(&mut self, item: T) {
-        // In a separate function, so that the element is constructed in place if no reallocation is
-        // needed.
+        // The reallocation is in a separate function, so that the element is constructed in place
+        // if no reallocation is needed.
         if self.is_full() {
             return self.push_full(item);
         }
         self.items.push_back(item);
-        // Conditional, because usually the maximum does not increase and no write is needed.
+        // The write is conditional, because usually the maximum does not increase.
         if self.items.len() > self.most as usize {
             self.most = self.items.len() as u32;
         }
@@ -94,7 +95,7 @@ impl<T> Queue<T> {
     }
 
     /// Like [`Self::pop_front`], for queues in which a few of many elements may remain for a long
-    /// time. A mostly empty allocation is also reduced.
+    /// time. Also shrinks an allocation that is mostly unused.
     #[inline]
     pub fn pop_sparing(&mut self) -> Option<T> {
         let item = self.pop_front()?;

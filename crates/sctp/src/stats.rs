@@ -1,4 +1,5 @@
-//! Statistics of an association. Counters never decrease, and cost one addition each.
+//! Statistics of an association. Counters never decrease, and each counted event costs one
+//! addition.
 
 /// Counters of an association since its start, or since the restart of its peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub struct ControlStatistics {
     pub heartbeats: u64,
     /// HEARTBEAT ACKs sent.
     pub heartbeat_acks: u64,
-    /// Bytes of HEARTBEATs and HEARTBEAT ACKs as IP packets; without the IP and common headers if a
-    /// HEARTBEAT ACK was bundled.
+    /// Bytes of the IP packets with HEARTBEATs and HEARTBEAT ACKs. If such a chunk was bundled with
+    /// others, only the bytes of the chunk count.
     pub heartbeat_bytes: u64,
     /// ICMP messages that had an effect (RFC 9260 §10).
     pub icmp: u64,
@@ -91,7 +92,7 @@ pub struct ReceiverStatistics {
     pub chunks: u64,
     /// Bytes of user data in chunks received for the first time.
     pub bytes: u64,
-    /// DATA chunks received more than once.
+    /// Duplicates of DATA chunks that were received before.
     pub duplicates: u64,
     /// Chunks dropped because the buffer was full.
     pub dropped_full: u64,

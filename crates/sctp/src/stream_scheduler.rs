@@ -1,8 +1,8 @@
-//! Stream schedulers, which select the stream of the next message (RFC 8260 §3): one file per
-//! scheduler, and one line of [`SchedulerKind`].
+//! Stream schedulers, which select the stream of the next message (RFC 8260 §3): each scheduler has
+//! one file, and one line in [`SchedulerKind`].
 //!
-//! A [`Discipline`] handles queues, not messages: one of each stream, and one of messages queued
-//! without a stream. The send queue notifies the scheduler of queued and taken messages.
+//! A [`Discipline`] orders queues and not messages: one queue for each stream, and one for messages
+//! queued without a stream. The send queue notifies the scheduler of queued and taken messages.
 
 mod fair_capacity;
 mod fcfs;
@@ -79,8 +79,8 @@ pub(crate) trait Discipline {
         None
     }
 
-    /// Called when a further fragment of a message is sent, whose bytes were counted at the start
-    /// of the message.
+    /// Called when a further fragment of a message is sent. Its bytes were already counted when the
+    /// message was started.
     fn went_on(&mut self, queue_id: QueueId) {
         let _ = queue_id;
     }
@@ -148,7 +148,8 @@ macro_rules! schedulers {
             }
         }
 
-        /// Functions called for each message, out of line for all schedulers except the default.
+        /// Functions called for each message. For all schedulers except the default they are not
+        /// inlined.
         impl Scheduler {
             #[inline(never)]
             fn any_queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {

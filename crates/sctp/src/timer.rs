@@ -1,9 +1,10 @@
 //! Wake-up times of any number of associations.
 //!
 //! A deadline changes with almost every packet, nearly always to a later time. An association is
-//! therefore *armed* once, and a postponed deadline is noticed when the old one expires. Arming
-//! earlier adds an entry and makes the old entry stale. The heap thus has no cost per packet, and
-//! its top may be early but is never late.
+//! therefore *armed* for one time, and a later deadline is taken into account only when that time
+//! is reached. Arming for an earlier time adds an entry to the heap and makes the old entry stale.
+//! The heap thus has no cost per packet. The time of its first entry may be earlier than the
+//! earliest deadline, but is never later.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -19,8 +19,8 @@ pub struct UdpTransmit {
     pub unsummed: bool,
 }
 
-/// Options of [`Endpoint::poll_transmit_batch`](crate::Endpoint::poll_transmit_batch). The default
-/// is all packets, ready to send.
+/// Options of [`Endpoint::poll_transmit_batch`](crate::Endpoint::poll_transmit_batch). By default
+/// packets of all associations are returned, with their checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransmitOptions {

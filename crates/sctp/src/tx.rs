@@ -128,11 +128,12 @@ pub struct Sender {
     gaps: Vec<TsnRange>,
     /// Path of the lowest chunk on which the receiver has reneged.
     reneged_on: Option<PathId>,
-    /// Peer's last advertised window, and estimated free space in it, in bytes.
+    /// Peer's last advertised window (`a_rwnd`), and estimated free space in it (`peer_rwnd`), in
+    /// bytes.
     a_rwnd: u64,
     peer_rwnd: u64,
-    /// Bytes in flight as the receiver window counts them, without marked chunks; and bytes of
-    /// marked chunks.
+    /// Bytes as the receiver window counts them: in flight without marked chunks
+    /// (`rwnd_in_flight`), and in marked chunks (`rwnd_marked`).
     rwnd_in_flight: u64,
     rwnd_marked: u64,
     /// Exit point of fast recovery, which ends when the cumulative TSN reaches it; `None` outside
@@ -143,8 +144,8 @@ pub struct Sender {
     one_packet: bool,
     /// Whether retransmissions wait for the next SACK.
     gate_closed: bool,
-    /// Whether new data waits for the next SACK after a timeout, which is no send opportunity for
-    /// new data.
+    /// Whether new data waits for the next SACK after a timeout, because a timeout permits only
+    /// retransmissions.
     timed_out: bool,
     probe: Option<Probing>,
     /// Time of the last SACK after which no data was in flight. A closed window is probed one RTO
@@ -486,8 +487,8 @@ impl Sender {
     }
 
     /// Whether a new chunk may be sent. If the peer's window is too small, one chunk may be in
-    /// flight as a zero window probe, from a given time on and independent of the burst limit (RFC
-    /// 9260 §6.1 A).
+    /// flight as a zero window probe, from the time [`Self::probe_from`] on and independent of the
+    /// burst limit (RFC 9260 §6.1 A).
     #[inline(always)]
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         if !self.path_allows_new(path, paths) || !paths.get(path).is_paced_for(now) {
@@ -496,8 +497,8 @@ impl Sender {
         if self.fits_peer_window(paths) {
             !self.burst_spent(now)
         } else {
-            // Send no probe if the limit is this side's memory, because the peer's window permits
-            // no further data.
+            // Send no probe if the limit is this side's memory for unacknowledged data and not the
+            // peer's window.
             self.in_flight_for_window() == 0
                 && now >= self.probe_from(path, paths)
                 && self.may_keep_more()
@@ -516,7 +517,7 @@ impl Sender {
 
     fn fits_peer_window(&self, paths: &Paths) -> bool {
         let fits = |next| self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd;
-        // If the whole message fits, any fragment of it does.
+        // If the whole message fits, any fragment of it fits as well.
         fits(self.queue.next_len(usize::MAX))
             || fits(self.queue.next_len(self.most_user_data(paths)))
     }

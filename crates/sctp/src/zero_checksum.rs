@@ -2,8 +2,8 @@
 //!
 //! - An end that sends the parameter accepts packets with a zero checksum. The parameter is sent in
 //!   every INIT if the setting is on, and in an INIT ACK if the INIT contained it.
-//! - An end that receives the parameter and supports the same method sends such packets, except for
-//!   packets with INIT or COOKIE ECHO and answers to out of the blue packets.
+//! - An end that receives the parameter and supports the same method sends packets with a zero
+//!   checksum, except packets with INIT or COOKIE ECHO and answers to out of the blue packets.
 
 use anabranch_wire::extension::{InitParameter, edmid};
 

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Number of responses cached for retransmitted requests: a peer has one outstanding request, or a
-/// few in one packet (RFC 5061 §5.2 E3, E6).
+/// Number of responses cached for retransmitted ASCONFs. A peer has only one outstanding ASCONF, or
+/// a few that it sends in one packet (RFC 5061 §5.2 E3, E6).
 const KEPT: usize = 4;
 
-/// Classification of a request by its serial number.
+/// Classification of a received ASCONF by its serial number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SerialClass {
-    /// Next expected request.
+    /// The next expected ASCONF.
     Next,
     /// Already answered, with these response parameters.
     Answered(Bytes),
@@ -19,7 +19,7 @@ pub(crate) enum SerialClass {
     Strange,
 }
 
-/// Next expected serial number of the peer's ASCONFs, and cached responses to earlier ones.
+/// Next expected serial number of the peer's ASCONFs, and cached responses to earlier ASCONFs.
 #[derive(Debug)]
 pub(crate) struct AsconfAckCache {
     expected: u32,
@@ -46,7 +46,7 @@ impl AsconfAckCache {
         })
     }
 
-    /// Records that the expected request was answered with `parameters`.
+    /// Records that the expected ASCONF was answered with `parameters`.
     pub(crate) fn answered(&mut self, parameters: Bytes) {
         if self.answers.len() == KEPT {
             self.answers.pop_front();

@@ -12,8 +12,8 @@ pub enum AddressChange {
     /// Adds the address. Until the peer has agreed, only the request is sent from it (RFC 5061 §5.3
     /// F1).
     Add(IpAddr),
-    /// Like [`AddressChange::Add`], but the peer takes the address from the source of the request
-    /// (RFC 5061 §4.2.1), because a NAT may have changed it on the way.
+    /// Like [`AddressChange::Add`], but the peer adds the source address of the packet with the
+    /// request (RFC 5061 §4.2.1), because a NAT may have changed the address on the way.
     AddSource(IpAddr),
     /// Removes the address. No further packets are sent from this address (RFC 5061 §5.3 F4).
     Remove(IpAddr),
@@ -79,8 +79,9 @@ pub enum AddressChangeOutcome {
     Performed,
     /// The peer refused the change, and all addresses are unchanged.
     Refused {
-        /// Code of the error cause (RFC 5061 §4.3, RFC 9260 §3.3.10), if there was one. Requests
-        /// after a refused request in the same ASCONF are refused as well (§5.1 A7).
+        /// Code of the error cause (RFC 5061 §4.3, RFC 9260 §3.3.10). `None` if the peer sent none,
+        /// for example for a request that counts as refused because an earlier request in the same
+        /// ASCONF was refused (§5.1 A7).
         cause: Option<u16>,
     },
     /// The request was not sent, or no response will arrive: the peer does not support ASCONF, it

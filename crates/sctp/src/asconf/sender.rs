@@ -1,5 +1,5 @@
-//! Request side: pending requests, the outstanding ASCONF, and the resulting local addresses (RFC
-//! 5061 §5.1).
+//! Sender of ASCONF requests: pending requests, the outstanding ASCONF, and the resulting local
+//! addresses (RFC 5061 §5.1).
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -21,14 +21,14 @@ pub(crate) const MAX_REQUESTS: usize = 10;
 /// Maximum number of outstanding ASCONFs: one, and a second ASCONF when the first is retransmitted
 /// (RFC 5061 §5.5).
 const MAX_FLIGHTS: usize = 2;
-/// Number of recently removed addresses that are remembered, because late packets may refer to
-/// them.
+/// Number of recently removed addresses that are remembered, because packets to them may still
+/// arrive.
 const MAX_LEFT: usize = 8;
 
 /// Outstanding ASCONF that waits for its ASCONF-ACK.
 #[derive(Debug)]
 pub(crate) struct OutstandingAsconf {
-    /// Chunk as first sent; it never changes (RFC 5061 §5.1 B4).
+    /// The ASCONF chunk, which is retransmitted unchanged (RFC 5061 §5.1 B4).
     pub(crate) asconf: Asconf,
     /// Requests, by correlation ID.
     requests: Vec<(u32, AddressChange)>,
@@ -228,8 +228,9 @@ impl AsconfSender {
         self.next_serial
     }
 
-    /// Sends waiting requests to `path` in one ASCONF, up to its limit, if none is outstanding.
-    /// Returns the changes that have become impossible because a change they depend on was refused.
+    /// Sends waiting requests, at most `MAX_REQUESTS`, to `path` in one ASCONF, unless an ASCONF is
+    /// outstanding. Returns the changes that have become impossible because a change they depend on
+    /// was refused.
     pub(crate) fn launch(&mut self, path: PathId) -> Vec<AddressChange> {
         if !self.flights.is_empty() {
             return Vec::new();

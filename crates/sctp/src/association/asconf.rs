@@ -23,8 +23,8 @@ impl Association {
         }
     }
 
-    /// Whether both sides may change their addresses, because both support ASCONF (RFC 5061), which
-    /// the setting [`Config::address_changes`](crate::Config::address_changes) offers.
+    /// Whether both sides may change their addresses: both offered ASCONF (RFC 5061), this side
+    /// because of the setting [`Config::address_changes`](crate::Config::address_changes).
     pub(crate) fn uses_asconf(&self) -> bool {
         self.address_changes().is_some()
     }

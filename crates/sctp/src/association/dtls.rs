@@ -20,8 +20,8 @@ use crate::send_options::SendOptions;
 
 /// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_STREAM: u16 = 0;
-/// If the keys can seal fewer packets than this, the association is aborted. The ABORT itself still
-/// needs the keys.
+/// The association is aborted if its keys can seal fewer further packets than this. The ABORT
+/// itself must still be sealed.
 const MIN_LEFT: u64 = 65_536;
 /// Protocol violation reported to a peer that sends user data without protection.
 const CLEAR_DATA: &str = "user data that is not protected";
@@ -386,7 +386,7 @@ impl Association {
     }
 }
 
-/// Whether this DATA or I-DATA chunk is a duplicate.
+/// Whether this DATA or I-DATA chunk is a duplicate: its TSN is not above the cumulative TSN.
 fn is_known(frame: Frame<'_>, rx: &Receiver) -> bool {
     let tsn = frame.value().first_chunk().copied().map(u32::from_be_bytes);
     tsn.is_some_and(|it| Tsn(it).le(rx.cumulative_tsn()))

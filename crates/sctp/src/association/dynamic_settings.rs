@@ -53,8 +53,8 @@ impl Association {
         Ok(())
     }
 
-    /// Changes the settings of the path to `address`, or without an address of all current and
-    /// future paths. The current timeout is clamped to its new bounds; a running timer keeps its
+    /// Changes the settings of the path to `address`, or of all current and future paths if
+    /// `address` is `None`. The current RTO is clamped to its new bounds; a running timer keeps its
     /// expiration time. The settings survive a restart.
     ///
     /// # Errors
@@ -104,7 +104,8 @@ impl Association {
         }
     }
 
-    /// Value of a stream set by the user; `None` if it was not set.
+    /// Value that the user has set for `stream` by [`Self::set_stream_value`]; `None` if it was not
+    /// set.
     pub fn stream_value(&self, stream: u16) -> Option<u16> {
         self.stream_values.get(&stream).copied()
     }

@@ -1,10 +1,10 @@
 //! Explicit Congestion Notification: the chunks ECNE and CWR, which RFC 9260 §3.2 reserves and RFC
 //! 4960 Appendix A describes.
 //!
-//! - Used if both ends offer it (parameter 0x8000 of INIT and INIT ACK); the switch `ecn` offers
-//!   it.
-//! - A packet whose DATA is all new is ECN-capable. The receiver of a mark sends an ECNE with each
-//!   SACK until a CWR answers the last marked packet.
+//! - ECN is used if both ends offer it by the parameter 0x8000 of INIT and INIT ACK. This side
+//!   offers it if the profile switch `ecn` is on.
+//! - A packet whose DATA is all new is ECN-capable. The receiver of a packet marked CE sends an
+//!   ECNE with each SACK until a CWR answers the last marked packet.
 //! - The sender reacts to an ECNE once per window of data and destination ([`crate::tx`]), and
 //!   reports this by a CWR with the next DATA. Neither ECNE nor CWR causes a separate packet, so
 //!   that flooding with these chunks has no effect.
@@ -101,8 +101,9 @@ impl Association {
         }
     }
 
-    /// Determines whether a written packet with `chunks` DATA chunks contains only new DATA:
-    /// [`Sender::never_marked`] is still `before`, its value before the packet.
+    /// Determines whether a written packet with `chunks` DATA chunks contains only new DATA: in
+    /// this case [`Sender::never_marked`] still has the value `before` that it had before the
+    /// packet was written.
     ///
     /// [`Sender::never_marked`]: crate::tx::Sender::never_marked
     pub(crate) fn note_written(&mut self, chunks: usize, before: u64) {

@@ -25,8 +25,8 @@ pub(crate) enum FastPath<'a> {
 }
 
 impl Association {
-    /// Processes chunks of an admitted packet received over `path` until one needs the slow path.
-    /// `first` is DATA or a SACK, and `rest` are the chunks after it.
+    /// Processes chunks of a packet received over `path`, whose verification tag was checked, until
+    /// a chunk needs the slow path. `first` is DATA or a SACK, and `rest` are the chunks after it.
     #[inline(always)]
     pub(crate) fn try_fast_path<'a>(
         &mut self,

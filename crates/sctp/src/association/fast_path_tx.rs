@@ -15,9 +15,9 @@ use crate::transmit::UdpTransmit;
 
 impl Association {
     /// Appends all packets that may be sent now to `out`, and passes each to `each`. If `each`
-    /// returns [`ControlFlow::Break`], the remaining packets wait for the next call, and the
-    /// returned value is false if no packet is known to be left. `unsummed`: the receiver of the
-    /// packets can compute the checksums.
+    /// returns [`ControlFlow::Break`], the remaining packets wait for the next call; the returned
+    /// `Break(true)` means that no packet is left, and `Break(false)` that packets may be left.
+    /// `unsummed`: the receiver of the packets can compute the checksums.
     pub(crate) fn poll_all(
         &mut self,
         now: Nanos,
@@ -47,9 +47,9 @@ impl Association {
         self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
     }
 
-    /// Like [`Self::poll_all`], for fast path packets only. Returns whether no other packet is due.
-    /// After a break the value states whether more packets are left, which may save the caller
-    /// another call.
+    /// Like [`Self::poll_all`], for fast path packets only. Returns `Continue(true)` if no other
+    /// packet is due. `Break(true)`, after `each` has stopped the output, means that no packet is
+    /// left, which saves the caller another call.
     #[inline(always)]
     fn poll_fast_path(
         &mut self,
@@ -89,7 +89,7 @@ impl Association {
         ControlFlow::Continue(self.is_done(now))
     }
 
-    /// After all DATA and SACKs were sent: whether no other packet is due.
+    /// Whether no other packet is due, after all DATA and SACKs were sent.
     #[inline(always)]
     fn is_done(&mut self, now: Nanos) -> bool {
         let is_done = self.probes_nothing(now);

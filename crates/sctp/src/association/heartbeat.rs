@@ -86,8 +86,8 @@ impl Association {
         }
     }
 
-    /// Schedules the next HEARTBEAT at HB.interval plus one RTO with a jitter of half an RTO from
-    /// `now` (RFC 9260 §8.3). The intervals of RSCTP have no jitter.
+    /// Schedules the next HEARTBEAT after HB.interval plus one RTO, which is varied at random by up
+    /// to 50 % (RFC 9260 §8.3). The intervals of RSCTP have no jitter.
     pub(crate) fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
         let (rto, interval) = (entry.rto.rto(), entry.heartbeat_interval());
@@ -212,7 +212,8 @@ impl Association {
         self.verifying.sent += 1;
     }
 
-    /// Whether the second HEARTBEAT of a pair is due.
+    /// Whether the second HEARTBEAT of a pair is due. RSCTP measures the bandwidth by pairs of
+    /// HEARTBEATs.
     pub(crate) fn second_heartbeat_due(&self, path: PathId) -> bool {
         self.paths.get(path).heartbeat.is_second_due()
     }
@@ -239,8 +240,9 @@ impl Association {
         }
     }
 
-    /// Handles a HEARTBEAT that was not answered within one RTO: counts an error of the path, and
-    /// of the association if the path carries data (RFC 9260 §8.1, §8.3).
+    /// Handles a HEARTBEAT that was not answered within one RTO: counts an error of the path (RFC
+    /// 9260 §8.3), and under the condition of the profile's switch `association_errors` also an
+    /// error of the association (§8.1).
     fn on_heartbeat_lost(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
         let before = entry.state;
@@ -269,9 +271,10 @@ impl Association {
         }
     }
 
-    /// Probes a path that has not answered once per RTO, if the profile requires it: until it is
-    /// confirmed or inactive (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); the
-    /// profile of ns-2.35 does so whenever HEARTBEATs are enabled.
+    /// Sends a further HEARTBEAT at once to a path that has not answered, so that the path is
+    /// probed once per RTO: until it is confirmed or inactive (RFC 9260 §5.4), and while it is
+    /// potentially failed (RFC 7829 §3). The profile of ns-2.35 does so in every state if
+    /// HEARTBEATs are enabled.
     pub(crate) fn probe_again(&mut self, path: PathId) {
         let on = self.paths.get(path).heartbeat_interval().is_some();
         let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;

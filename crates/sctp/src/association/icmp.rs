@@ -58,16 +58,16 @@ impl Association {
                 usize::try_from(mtu).unwrap_or(usize::MAX),
             ),
             IcmpError::NoProtocol => self.on_nobody_there(quote),
-            // With UDP encapsulation, a closed port means that the peer's SCTP stack has stopped,
-            // and it cannot answer by ABORT.
+            // With UDP encapsulation, a closed UDP port means that the peer's SCTP stack has
+            // stopped, so it cannot answer by ABORT.
             IcmpError::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
             IcmpError::NoPort | IcmpError::Nothing => false,
             IcmpError::Unreachable => self.on_unreachable(now, path),
         }
     }
 
-    /// Handles an unreachable protocol like an ABORT. A message about an INIT counts only in
-    /// COOKIE-WAIT, because in later states the peer has answered.
+    /// Handles an unreachable SCTP stack like an ABORT. An ICMP message about an INIT counts only
+    /// in COOKIE-WAIT, because in later states the peer has already answered the INIT.
     fn on_nobody_there(&mut self, quote: &QuotedPacket) -> bool {
         let of_init = quote.verification_tag == 0;
         if of_init && self.state() != AssociationState::CookieWait {
@@ -77,8 +77,8 @@ impl Association {
         true
     }
 
-    /// Counts at most one error per RTO, like a timeout, because each of several packets in flight
-    /// causes an ICMP message.
+    /// Counts an unreachable address as an error of the path, like a timeout, but at most once per
+    /// RTO, because each packet in flight can cause an ICMP message.
     fn on_unreachable(&mut self, now: Nanos, path: PathId) -> bool {
         let entry = self.paths.get_mut(path);
         if now < entry.unreachable_until.get().unwrap_or(0) {

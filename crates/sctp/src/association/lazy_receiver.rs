@@ -92,7 +92,8 @@ fn may_wait(known: &Tcb) -> bool {
 
 /// Creates the receiver for `streams` inbound streams. `keys`: key management messages may arrive.
 fn begun(known: &Tcb, config: &Config, streams: u16, keys: bool) -> Box<Receiver> {
-    // Constructed in its allocation, to avoid a move; nothing here can fail.
+    // The receiver is constructed directly in its allocation, without a move, because no step can
+    // fail.
     let block = Box::new_uninit();
     let rx = Receiver::new(config, known.peer.initial_tsn, streams);
     let mut rx = Box::write(block, rx);

@@ -94,8 +94,8 @@ pub(crate) struct Ports {
 }
 
 impl Association {
-    /// Outgoing association, with an INIT to the `first` of its confirmed paths (RFC 9260 §5.1 A,
-    /// §5.4).
+    /// Creates an outgoing association, which sends its INIT to `first`, the first of its confirmed
+    /// paths (RFC 9260 §5.1 A, §5.4).
     pub(crate) fn connecting(
         config: Arc<Config>,
         ports: Ports,
@@ -155,8 +155,8 @@ impl Association {
         let random = CompactRandom::of(&mut random);
         let equipment = PathComponents::of(&config, first.remote);
         let tx = LazySender::new(&config, local_initial_tsn);
-        // The following steps cannot fail, so the remaining parts are constructed in their
-        // allocation.
+        // No following step can fail, so the association is constructed directly in its allocation,
+        // without a move.
         let block = Box::new_uninit();
         Box::write(
             block,
@@ -172,7 +172,8 @@ impl Association {
                 outbound_streams: config.outbound_streams,
                 inbound_streams: config.inbound_streams,
                 state: State::CookieWait(CookieWait::first()),
-                // Verified by the handshake, or given by the user (RFC 9260 §5.4).
+                // The address was verified by the handshake, or is given by the user (RFC 9260
+                // §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
                 tx,
                 rx: None,
@@ -234,7 +235,8 @@ impl Association {
         if !self.paths.are_to(terms.addresses) {
             self.add_paths(local, terms.addresses);
         }
-        // The endpoint's table is up to date if there is one verified address.
+        // The endpoint's address table is already up to date if the peer has only one address and
+        // it is verified.
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
         self.addresses_changed |= !known;
         self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
@@ -287,8 +289,8 @@ impl Association {
             .then(|| Box::new(AsconfState::new(ours, peers)));
     }
 
-    /// Establishes the association with new peer parameters from `cookie`, because INITs collided
-    /// and the peer's INIT was the later one (RFC 9260 §5.2.4, action B).
+    /// Establishes the association with new peer parameters from `cookie`, because the INITs of
+    /// both ends crossed and the peer's INIT was the later one (RFC 9260 §5.2.4, action B).
     pub(crate) fn begin_anew(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let shutdown = self.state.shutdown_when_open().copied();
         self.adopt(local, &NegotiatedParameters::of_cookie(cookie));
@@ -345,8 +347,8 @@ impl Association {
         }
     }
 
-    /// Restarts the association (RFC 9260 §5.2.4.1, action A): resets all except settings and a
-    /// requested shutdown. `own`: announced local addresses.
+    /// Restarts the association (RFC 9260 §5.2.4.1, action A): resets everything except the
+    /// settings and a requested shutdown. `own`: announced local addresses.
     pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr, own: &[IpAddr]) {
         self.give_up_address_changes();
         self.take_addresses(own);
@@ -360,7 +362,8 @@ impl Association {
         self.tie_tags = self.random.draw(TieTags::draw);
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
-        // An unverified address may belong to another host, which must not continue old data.
+        // An unverified address may belong to another host, which must not complete messages of the
+        // old association.
         let terms = NegotiatedParameters::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
@@ -398,7 +401,8 @@ impl Association {
         }
     }
 
-    /// Closes the association. Received messages stay readable; all other state is dropped.
+    /// Closes the association. Received messages and queued events stay readable; all other state
+    /// is dropped.
     pub(crate) fn close(&mut self, reason: CloseReason) {
         if self.is_closed() {
             return;
@@ -466,7 +470,8 @@ impl Association {
         }
     }
 
-    /// Probes a path that became potentially failed (RFC 7829 §3), or inactive if so configured.
+    /// Probes a path that became potentially failed (RFC 7829 §3), or inactive if the profile
+    /// requires probes of inactive paths.
     fn on_path_worse(&mut self, path: PathId) {
         if self.state.probes_paths() {
             self.probe_again(path);
@@ -527,7 +532,8 @@ impl Association {
         }
     }
 
-    /// Like [`Self::disown`], for a path that was verified here, but later than there.
+    /// Like [`Self::disown`], for a path that was verified by this association later than by the
+    /// other one.
     #[cold]
     pub(crate) fn lose(&mut self, address: IpAddr) {
         if let Some(path) = self.paths.remove(address) {
@@ -553,7 +559,8 @@ impl Association {
         }
     }
 
-    /// Removes paths to other addresses, such as the user's addresses that the peer did not list.
+    /// Removes paths to all addresses except `addresses`, for example to addresses that the user
+    /// passed to `connect` and the peer did not list.
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) {
         if !self.paths.are_to(addresses) && !self.paths.keep_only(addresses).is_empty() {
             self.known_primary = self.paths.primary();
@@ -561,7 +568,7 @@ impl Association {
         }
     }
 
-    /// Doubles the timeout of `path` (RFC 9260 §6.3.3 E2).
+    /// Doubles the RTO of `path` (RFC 9260 §6.3.3 E2).
     pub(crate) fn back_off(&mut self, now: Nanos, path: PathId) {
         let rto = &mut self.paths.get_mut(path).rto;
         rto.back_off();
@@ -574,7 +581,8 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports addresses, except the primary, that user and peer listed (RFC 9260 §5.4, rule 1).
+    /// Reports the confirmed addresses other than the primary: those that the user and the peer
+    /// both listed (RFC 9260 §5.4, rule 1).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;

@@ -3,8 +3,8 @@
 use super::Association;
 use crate::authentication::ChunkTypes;
 
-/// Extensions that an association uses, because both ends offered them. The names are those of the
-/// settings that offer them.
+/// Extensions that an association uses, because both ends offered them. Each field has the name of
+/// the setting that offers the extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Negotiated {

@@ -33,8 +33,8 @@ impl Association {
         }
         if interest.messages() {
             let message = self.poll_message_before(interest).map(Output::Message);
-            // Reading stops before a message that an event precedes, and after a message that is
-            // too long, which closes the association.
+            // No message is returned if an event precedes it, or if it is too long, which closes
+            // the association; the event is returned instead.
             return message.or_else(|| self.poll_event_in_order(interest).map(Output::Event));
         }
         if interest.parts() {
@@ -43,12 +43,12 @@ impl Association {
         None
     }
 
-    /// Next message (RFC 9260 §11.1.7), also after the association was closed, regardless of events
-    /// before it.
+    /// Next message (RFC 9260 §11.1.7), even if events precede it. Messages can be read after the
+    /// association was closed.
     ///
-    /// A message larger than the receive buffer is reassembled from parts here, outside of the
-    /// buffer. A message larger than [`Config::max_message`](crate::Config::max_message) ends the
-    /// association with [`CloseReason::MessageTooLong`]; such messages should be read by
+    /// This method reassembles a message larger than the receive buffer from its parts, outside of
+    /// the buffer. A message larger than [`Config::max_message`](crate::Config::max_message) ends
+    /// the association with [`CloseReason::MessageTooLong`]; such messages should be read by
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
         if self.dtls.is_some() && !self.may_read() {
@@ -93,9 +93,9 @@ impl Association {
         message
     }
 
-    /// Next message, or part of an incomplete message (RFC 9260 §11.1.7 and its partial flag,
-    /// §6.9), regardless of events before it. Intended for users that process data before a message
-    /// is complete, or accept messages of any length.
+    /// Next message, or part of an incomplete message (partial flag, RFC 9260 §11.1.7, §6.9), even
+    /// if events precede it. Intended for users that process data before a message is complete, or
+    /// accept messages of any length.
     ///
     /// Parts of one message are returned in order. No other data of its stream is returned before
     /// its last part, but data of other streams may come in between. Messages are returned in parts
@@ -148,7 +148,7 @@ impl Association {
         self.sender().report_sent();
     }
 
-    /// Next event, regardless of messages before it.
+    /// Next event, even if messages precede it.
     #[inline]
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         if self.withholds_events() {
@@ -198,8 +198,9 @@ impl Association {
     }
 
     /// Whether half of the send buffer is free, and there is space for a message of `size` bytes.
-    /// Half, so that the user does not wake up for every packet. Queued and unacknowledged messages
-    /// together may use twice the buffer ([`SendBuffer::used`](super::SendBuffer::used)).
+    /// Half of the buffer must be free, so that the user does not wake up for every packet. Queued
+    /// and unacknowledged messages together may use twice the buffer
+    /// ([`SendBuffer::used`](super::SendBuffer::used)).
     fn has_much_room(&self, size: usize) -> bool {
         let buffer = self.config.send_buffer;
         let (queued, held) = (self.send_buffer().unsent(), self.send_buffer().used());

@@ -1,4 +1,4 @@
-//! Conditions of an association that exclude the fast path, such as pending control chunks.
+//! Conditions under which an association cannot use the fast path, such as pending control chunks.
 
 /// Set of such conditions, tested by one comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) enum ControlTask {
     ReConfig = 1,
     /// An ASCONF must be sent.
     Asconf = 2,
-    /// No source address is left, except for an ASCONF.
+    /// No source address is left from which chunks other than an ASCONF may be sent.
     NoSourceAddress = 4,
     /// The peer has no verified address, so only HEARTBEATs may be sent.
     NoVerifiedPath = 8,

@@ -20,13 +20,13 @@ const SENT_IN_VAIN: u32 = 3;
 impl Association {
     /// Reports that no packet larger than `mtu` bytes, including the IP header, reaches the peer's
     /// address `address` (an ICMP Packet Too Big whose quoted packet belongs to this association;
-    /// RFC 9260 §10, RFC 8899 §4.6). Packets to it do not exceed this size from now on, and larger
-    /// data in flight is retransmitted, for IP to fragment. Values below 576 over IPv4 and 1,280
-    /// over IPv6 are ignored. With
+    /// RFC 9260 §10, RFC 8899 §4.6). From now on packets to `address` do not exceed this size.
+    /// Larger chunks in flight are retransmitted in packets that IP may fragment. Values below 576
+    /// over IPv4 and 1,280 over IPv6 are ignored. With
     /// [`Config::path_mtu_discovery`](crate::Config::path_mtu_discovery) larger sizes are probed
     /// again after ten minutes.
     ///
-    /// Returns whether packets are smaller now; `false` if the address is unknown.
+    /// Returns whether packets are now smaller than before; `false` if the address is unknown.
     pub(super) fn lower_pmtu(&mut self, now: Nanos, address: IpAddr, mtu: usize) -> bool {
         let Some(path) = self.paths.find(address) else {
             return false;
@@ -39,7 +39,7 @@ impl Association {
         lowered
     }
 
-    /// Starts the discovery of the MTU of `path`, whose address is confirmed.
+    /// Starts the discovery of the MTU of `path`, whose address must be confirmed.
     pub(crate) fn start_discovery(&mut self, now: Nanos, path: PathId) {
         self.forget_probes();
         if let Some(discovery) = &mut self.paths.get_mut(path).discovery {
@@ -97,8 +97,8 @@ impl Association {
             })
     }
 
-    /// Writes a probe: HEARTBEAT, and PAD up to the size (RFC 8899 §6.2.1). The loss of a probe is
-    /// no error of the path.
+    /// Writes a probe: a HEARTBEAT, and a PAD chunk that fills the packet up to the probed size
+    /// (RFC 8899 §6.2.1). The loss of a probe does not count as an error of the path.
     pub(crate) fn write_pmtu_probe(
         &mut self,
         now: Nanos,
@@ -135,8 +135,8 @@ impl Association {
         self.transmit(path, len)
     }
 
-    /// Processes an answer to a probe: the path supports packets of this size. Returns `false` if
-    /// the answer matches no probe.
+    /// Processes the answer to a probe, which shows that the path carries packets of the probed
+    /// size. Returns `false` if the answer matches no probe.
     pub(crate) fn on_pmtu_answer(
         &mut self,
         now: Nanos,
@@ -155,8 +155,8 @@ impl Association {
         Some(answered)
     }
 
-    /// Checks for a black hole after a timeout of data on `path`, or repeated retransmissions (RFC
-    /// 8899 §4.3).
+    /// Checks for a black hole after T3-rtx has expired on `path`, or after a chunk was
+    /// retransmitted repeatedly (RFC 8899 §4.3).
     pub(crate) fn look_for_black_hole(&mut self, now: Nanos, path: PathId) {
         self.forget_probes();
         let reserved = self.paths.reserved();
@@ -179,8 +179,8 @@ impl Association {
         };
         let limit = mtu::max_packet(lower, remote, encapsulation);
         let fits = mtu::max_user_data(mtu::less_reserved(limit, reserved));
-        // This amount of data fits into a small packet even with other chunks, so the size of the
-        // packets cannot have caused its loss.
+        // So little outstanding data fits into a small packet even together with other chunks, so
+        // the packet size cannot have caused its loss.
         if 2 * outstanding <= fits as u64 {
             return;
         }
@@ -192,7 +192,8 @@ impl Association {
     }
 
     /// Reduces the packet size of `path`, because larger packets are lost. Larger chunks in flight
-    /// are retransmitted, for IP to fragment. Then checks the new size in the same way.
+    /// are retransmitted in packets that IP may fragment. Then checks whether packets of the new
+    /// size are lost as well.
     fn leave_black_hole(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         if let Some(discovery) = &entry.discovery {
@@ -218,13 +219,13 @@ impl Association {
     }
 }
 
-/// Whether the loss of an MTU probe can be compared with other traffic on the path, although data
-/// on it was not acknowledged.
+/// Whether MTU probes may be sent on the path, so that their loss can be compared with the loss of
+/// data. True even for a path whose data is not being acknowledged.
 fn is_comparable(entry: &PathEntry) -> bool {
     entry.is_verified() && !entry.disowned
 }
 
-/// Whether the path works, so that a probe must have been lost because of its size.
+/// Whether the path works, so that the loss of a probe must be due to its size.
 fn answers(entry: &PathEntry) -> bool {
     entry.state == PathState::Active && entry.error_count == 0
 }

@@ -44,8 +44,8 @@ impl Association {
         tx.map_or_else(Default::default, |it| it.abandoned(stream, policy))
     }
 
-    /// Abandons messages whose chunks would be sent or retransmitted next, but whose policy forbids
-    /// it.
+    /// Abandons messages whose chunks are next to be sent or retransmitted, but whose abandonment
+    /// policy no longer permits this.
     #[inline]
     pub(super) fn give_up_due(&mut self, now: Nanos) {
         if self.tx.is_partially_reliable() {
@@ -74,7 +74,7 @@ impl Association {
         self.tell_receipts();
     }
 
-    /// Returns all messages of the sender to the user, before the sender is dropped.
+    /// Reports all messages of the sender to the user as undelivered, before the sender is dropped.
     #[cold]
     pub(super) fn tell_undelivered(&mut self, cause: UndeliveredCause) {
         let last = matches!(cause, UndeliveredCause::Closed(_));

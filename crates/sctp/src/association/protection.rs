@@ -16,7 +16,7 @@ pub struct Protection<'a> {
 }
 
 impl<'a> Protection<'a> {
-    /// Whether only protected packets are accepted and sent, except INIT and INIT ACK.
+    /// Whether all packets that are accepted and sent are protected, except INIT and INIT ACK.
     pub fn is_active(self) -> bool {
         self.dtls.is_some_and(DtlsChunk::requires_protection)
     }
@@ -59,8 +59,8 @@ impl ProtectionMut<'_> {
     /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
     ///
     /// # Errors
-    /// The epoch is neither the next one nor in use; restart keys are installed before other keys;
-    /// or the DTLS chunk is not used or still being negotiated.
+    /// The epoch is neither the next epoch nor in use, restart keys are installed before any other
+    /// keys, or the DTLS chunk is not used or is still being negotiated.
     pub fn install_send_keys(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         self.negotiated()?.install_sealing(id, keys)
     }
@@ -69,8 +69,8 @@ impl ProtectionMut<'_> {
     /// earlier epochs stay until [`remove_keys`](Self::remove_keys).
     ///
     /// # Errors
-    /// The epoch is not the next one or in use, or the DTLS chunk is not used or still being
-    /// negotiated.
+    /// The epoch is neither the next epoch nor in use, or the DTLS chunk is not used or is still
+    /// being negotiated.
     pub fn install_receive_keys(
         &mut self,
         id: KeyId,
@@ -113,8 +113,8 @@ impl ProtectionMut<'_> {
         });
     }
 
-    /// Starts a negotiation of keys of the next epoch. Has no effect if one is in progress, or if
-    /// the user installs the keys.
+    /// Starts a negotiation of keys of the next epoch. Has no effect if such a negotiation is in
+    /// progress, or if the user installs the keys.
     pub fn rekey(&mut self, now: Nanos) {
         let dtls = self.association.dtls.as_mut();
         if let Some(method) = dtls.and_then(|it| it.method.as_mut()) {
@@ -123,9 +123,10 @@ impl ProtectionMut<'_> {
         }
     }
 
-    /// Restarts an earlier association of this endpoint with its restart keys, which were saved.
-    /// Must be called before the first packet is sent. Returns `false`, without effect, if the DTLS
-    /// chunk is not offered or the peer has answered, even if the handshake is repeated after that.
+    /// Restarts an earlier association of this endpoint with its saved restart keys `keys`. Must be
+    /// called before the first packet is sent. Returns `false`, without effect, if the DTLS chunk
+    /// is not offered, or if the peer has ever answered, even if the handshake was started again
+    /// afterwards.
     pub fn restart_with(&mut self, keys: &RestartKeys) -> bool {
         let begins = matches!(self.association.state, State::CookieWait(_));
         match &mut self.association.dtls {

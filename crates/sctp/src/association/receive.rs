@@ -25,14 +25,15 @@ use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
 const TAG_REFLECTED: u8 = 0x01;
-/// Cookie lifespan increment in milliseconds; RFC 9260 §5.2.6 allows not much more than 1 s.
+/// Time in milliseconds by which the requested increase of the cookie lifespan may exceed the
+/// measured RTT: the maximum that RFC 9260 §5.2.6 recommends.
 const LONGER_LIFE_MS: u64 = 1_000;
 
-/// Maximum number of chunks processed per packet, not counting user data. Legitimate packets
-/// contain only a few, and each costs at least a thousand instructions.
+/// Maximum number of chunks other than user data that are processed per packet. Legitimate packets
+/// contain only a few such chunks, and each costs at least a thousand instructions.
 const MAX_CONTROL_CHUNKS: usize = 16;
 
-/// Result of the admission check of a packet.
+/// Result of the checks of a packet's verification tag and first chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
@@ -82,8 +83,9 @@ impl Association {
         }
     }
 
-    /// Processes the chunks `first` and `rest` of an admitted packet received over `path`.
-    /// `behind`: other chunks of the packet were processed before `first`.
+    /// Processes the chunks `first` and `rest` of a packet received over `path` that
+    /// [`Self::admits`] has admitted. `behind`: other chunks of the packet were processed before
+    /// `first`.
     pub(crate) fn handle_chunks(
         &mut self,
         now: Nanos,
@@ -132,8 +134,8 @@ impl Association {
     ) {
         let mut data = false;
         let mut control = 0;
-        // Path for SACKs: set by the first DATA of the packet, and reset by chunks that may change
-        // it.
+        // Destination of SACKs: set by the first DATA of the packet, and cleared after each chunk
+        // that may change the paths.
         let mut from = None;
         let mut frame = first;
         loop {
@@ -241,8 +243,8 @@ impl Association {
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
                 discards.count(DiscardReason::BadTagAbort);
             }
-            // The ABORT answers an ASCONF from an address unknown to the peer. The peer did not
-            // look up the association by the address in the ASCONF.
+            // The ABORT answers an ASCONF from an address unknown to the peer, which did not look
+            // up the association by the address parameter of the ASCONF.
             Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
                 discards.count(DiscardReason::BadTagAbort);
             }
@@ -292,8 +294,8 @@ impl Association {
         self.note_acknowledged(now, &outcome);
     }
 
-    /// Processes the cumulative TSN of a SHUTDOWN. If the TSN is beyond the sent data, the TSN is
-    /// ignored, because some stacks send their own last TSN.
+    /// Processes the cumulative TSN of a SHUTDOWN. A TSN beyond the sent data is ignored, because
+    /// some stacks report their own last TSN here.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Nanos,
@@ -420,14 +422,14 @@ impl Association {
         };
         let preferred = offer.remarks.primary;
         self.adopt(path.local, &terms);
-        // If the list was not truncated, addresses that the user passed to connect and the peer
-        // does not list are removed (RFC 9260 §5.1.2 A and C).
+        // Removes addresses that the user passed to `connect` and the peer does not list, unless
+        // the peer's list was truncated (RFC 9260 §5.1.2 A and C).
         if terms.addresses.len() < MAX_PEER_ADDRESSES {
             self.keep_only(terms.addresses);
         }
         self.error_count = 0;
-        // Send the COOKIE ECHO to the source of the INIT ACK if that is verified, because a packet
-        // to an unverified address would need a HEARTBEAT (RFC 9260 §5.4).
+        // Send the COOKIE ECHO to the source of the INIT ACK if that address is verified, because a
+        // packet to an unverified address would need a HEARTBEAT (RFC 9260 §5.4).
         let to = self
             .paths
             .find(path.remote)
@@ -484,9 +486,9 @@ impl Association {
     /// 9260 §3.3.7). The reason given by the peer's user or stack is stored for the local user
     /// (§9.1).
     ///
-    /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
-    /// means that the peer has already closed the association, and that its SHUTDOWN COMPLETE was
-    /// lost: a later packet of this side was out of the blue for the peer (§8.4).
+    /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. In this state an ABORT with the
+    /// T bit means that the peer has already closed the association and its SHUTDOWN COMPLETE was
+    /// lost, because a later packet of this side was out of the blue for the peer (§8.4).
     fn on_abort(&mut self, abort: &Abort, discards: &mut DiscardCounts) {
         let mut first = None;
         let mut said = None;
@@ -586,8 +588,8 @@ impl Association {
     }
 }
 
-/// Reason to discard a chunk that is not the first of its packet. It must not be bundled (RFC 9260
-/// §6.10), or it is an ABORT with the T bit in a packet with the normal tag (§8.5.1 B).
+/// Reason to discard a chunk that is not the first of its packet: a chunk that must not be bundled
+/// (RFC 9260 §6.10), or an ABORT with the T bit in a packet with the normal tag (§8.5.1 B).
 fn misplaced(frame: Frame<'_>) -> Option<DiscardReason> {
     match frame.kind {
         kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => {

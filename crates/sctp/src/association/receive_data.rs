@@ -19,7 +19,7 @@ use crate::state::State;
 
 impl Association {
     /// Processes a DATA chunk that the fast path does not handle. `from` caches the path on which
-    /// DATA of this packet is acknowledged. It stays unset while an extension must check each DATA
+    /// DATA of this packet is acknowledged. It stays `None` if an extension must check each DATA
     /// chunk.
     #[inline(never)] // keeps its code out of the way of control packets
     pub(super) fn handle_data_chunk(

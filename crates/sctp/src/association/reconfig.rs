@@ -28,8 +28,8 @@ const OUTGOING_HEADER: usize = 16;
 const INCOMING_HEADER: usize = 8;
 
 impl Association {
-    /// Whether streams can be reset and added, because both ends support RE-CONFIG (RFC 6525),
-    /// which the setting [`Config::reconfiguration`](crate::Config::reconfiguration) offers.
+    /// Whether streams can be reset and added: both ends offered RE-CONFIG (RFC 6525), this side
+    /// because of the setting [`Config::reconfiguration`](crate::Config::reconfiguration).
     pub(crate) fn is_reconfigurable(&self) -> bool {
         self.reconfiguration().is_some()
     }
@@ -159,8 +159,8 @@ impl Association {
         }
     }
 
-    /// Number of streams that a request can list in a packet on every path; `header` is its header
-    /// length in bytes.
+    /// Number of streams that a request with a header of `header` bytes can list so that it fits
+    /// into a packet on every path.
     fn most_listed(&self, header: usize) -> usize {
         let packets = self.paths.iter().map(|(_, entry)| entry.max_packet);
         let packet = packets.min().unwrap_or_default();
@@ -272,8 +272,8 @@ impl Association {
         }
     }
 
-    /// Expiration time of the Re-configuration Timer (RFC 6525 §5.1.1), or of the wait for the
-    /// peer.
+    /// Expiration time of the Re-configuration Timer (RFC 6525 §5.1.1), or end of the time for
+    /// which data is deferred for an association reset of the peer, whichever is earlier.
     #[inline]
     pub(super) fn request_deadline(&self) -> Option<Nanos> {
         let reconfig = self.reconfiguration()?;
@@ -287,8 +287,9 @@ impl Association {
         outstanding.deadline
     }
 
-    /// Handles an expiration of this timer: retransmits requests, which counts as an error unless
-    /// the peer has answered (RFC 6525 §5.1.1, §5.2.7).
+    /// Handles the expiration of [`Self::request_deadline`]: stops deferring data, or retransmits
+    /// requests. A retransmission counts as an error unless the peer has responded "In progress"
+    /// (RFC 6525 §5.1.1, §5.2.7).
     pub(super) fn handle_request_timeout(&mut self, now: Nanos) {
         let Some(reconfig) = self.reconfiguration() else {
             return;

@@ -66,7 +66,8 @@ impl Association {
         }
     }
 
-    /// Heartbeat Info for `path`. With RSCTP, it starts with the time and the chunk count.
+    /// Heartbeat Info for `path`. With RSCTP, it starts with the transmission time and the number
+    /// of DATA chunks sent.
     pub(crate) fn heartbeat_info(&self, now: Nanos, path: PathId, own: Bytes) -> Bytes {
         if self.rsctp.is_none() {
             return own;
@@ -194,7 +195,7 @@ impl Association {
         let before = std::mem::replace(&mut self.active_path, path);
         self.trace.record(now, Probe::ActivePath, 0, path.0.into());
         let Some(rsctp) = &mut self.rsctp else { return };
-        // Discard earlier reports, because they were measured while the path carried no data.
+        // Discard earlier loss reports, because they were measured while the path carried no data.
         rsctp.marked = false;
         if let Some(receiver) = &mut self.paths.get_mut(path).receiver {
             receiver.forget_losses();

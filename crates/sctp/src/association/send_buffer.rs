@@ -30,8 +30,8 @@ impl SendBuffer<'_> {
     }
 
     /// Whether [`Association::send`] certainly accepts a message of `size` bytes: the stream
-    /// exists, and the buffer has space for it. If `false`, the message may still be accepted, if
-    /// other messages are abandoned for them.
+    /// exists, and the buffer has space for it. If `false`, [`Association::send`] may still accept
+    /// the message, by abandoning other messages for it.
     #[inline]
     pub fn accepts(self, stream: Option<u16>, size: usize) -> bool {
         let Self { association } = self;

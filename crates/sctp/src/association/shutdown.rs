@@ -20,12 +20,13 @@ impl Association {
     /// Starts a graceful shutdown: accepted messages are still delivered and acknowledged, and no
     /// more are accepted (RFC 9260 §9.2, §11.1.3). [`Event::Closed`] reports the end.
     ///
-    /// With a `timeout` in nanoseconds, the association is aborted if it has not closed by then, in
-    /// any state: [`CloseReason::ShutdownTimeout`]. Without a timeout, a peer that never answers
-    /// the SHUTDOWN is waited for until
+    /// With a `timeout` in nanoseconds, an association that has not closed after this time is
+    /// aborted in any state ([`CloseReason::ShutdownTimeout`]). Without a timeout, an association
+    /// whose peer never answers the SHUTDOWN ends when
     /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded or
-    /// T5-shutdown-guard expires, which is five times [`Config::rto_max`](crate::Config::rto_max):
-    /// five minutes by default. A later call can only shorten the time.
+    /// T5-shutdown-guard expires. That timer runs for five times
+    /// [`Config::rto_max`](crate::Config::rto_max), which is five minutes by default. A later call
+    /// can only shorten the time.
     ///
     /// # Errors
     /// The association is closed already.
@@ -53,15 +54,15 @@ impl Association {
         self.drained_at = now;
     }
 
-    /// Deadline of the shutdown: the user's timeout, or the drain timeout of unacknowledged data
-    /// and SHUTDOWN ACK.
+    /// Deadline of the shutdown: the user's timeout, or the drain timeout for data or a SHUTDOWN
+    /// ACK that the peer does not acknowledge.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
         let drain = match self.state.stage() {
             Some(EstablishedState::ShutdownPending | EstablishedState::ShutdownReceived) => {
                 self.config.drain_timeout
             }
-            // Answers to repeated SHUTDOWNs do not count as retransmissions, so only this limit
-            // ends the association.
+            // A SHUTDOWN ACK that answers a repeated SHUTDOWN does not count as a retransmission,
+            // so against a peer that repeats its SHUTDOWN only this limit ends the association.
             Some(EstablishedState::ShutdownAckSent(_)) => self.config.drain_timeout,
             _ => None,
         };

@@ -28,8 +28,8 @@ pub struct AssociationStatus {
     /// (sstat_fragmentation_point).
     pub fragmentation_point: usize,
     /// Number of packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). If both ends use
-    /// ECN ([`Negotiated::ecn`](crate::Negotiated::ecn)) they are reported to the peer; otherwise
-    /// they have no effect.
+    /// ECN ([`Negotiated::ecn`](crate::Negotiated::ecn)), the marks are reported to the peer;
+    /// otherwise they have no effect.
     pub ce_received: u64,
     /// Adaptation layer indication of the peer (RFC 5061 §4.2.6), if it sent one in the handshake.
     pub peer_adaptation_layer: Option<u32>,

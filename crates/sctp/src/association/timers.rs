@@ -25,9 +25,9 @@ impl Association {
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
-    /// Earliest deadline of data, SACKs and path probes ([`Nanos::MAX`] for never), if nothing else
-    /// can have a deadline and the deadlines of the probes are cached. The method is called after
-    /// every packet, and therefore examines no other state.
+    /// Earliest deadline of data, SACKs and path probes ([`Nanos::MAX`] for never). `None` if
+    /// anything else can have a deadline, or if the deadline of the probes is not cached. The
+    /// method is called after every packet, and therefore examines no other state.
     #[inline]
     fn plain_deadline(&self) -> Option<Nanos> {
         let State::Active(known) = &self.state else {
@@ -198,8 +198,8 @@ impl Association {
         };
         if self.state.is_being_set_up() {
             if retry.retransmissions >= self.config.max_init_retransmits {
-                // In COOKIE-ECHOED the peer gets an ABORT, because it is established if only its
-                // COOKIE ACK was lost (RFC 9260 §9.1).
+                // In COOKIE-ECHOED an ABORT is sent, because the peer may be in ESTABLISHED, if
+                // only its COOKIE ACKs were lost (RFC 9260 §9.1).
                 return self.fail(CloseReason::unanswered(self.state.name()));
             }
         } else {
@@ -209,8 +209,9 @@ impl Association {
                 return;
             }
         }
-        // DATA bundled with the COOKIE ECHO was lost with it. Its T3-rtx was started together with
-        // T1-cookie and backs off the same RTO, so the RTO should be doubled only once.
+        // DATA bundled with the COOKIE ECHO was lost with it. T3-rtx was started together with
+        // T1-cookie and doubles the same RTO, so the RTO must be doubled here only if T3-rtx has
+        // not done so.
         let t3 = self
             .tx
             .handle_t3(now, retry.path, &mut self.paths, &mut self.trace);

@@ -90,9 +90,10 @@ impl Association {
                     may_fragment: len > entry.max_packet + self.paths.reserved(),
                 });
             }
-            // The packet stayed empty. A reply that exceeds the packet size of the path was
-            // dropped, so try again for other chunks. If DATA could not be sent, a retry would
-            // fail, too; the data of a tail loss probe may have been abandoned.
+            // The packet stayed empty. Try again if a reply was dropped because it exceeds the
+            // packet size of the path, so that other control chunks may be due, or if a tail loss
+            // probe was dropped because its data has been abandoned. In all other cases a retry
+            // would also leave the packet empty.
             if !self.tx.drops_probe() && self.next_control_destination().is_none() {
                 return self.write_probe(now, out);
             }
@@ -308,8 +309,8 @@ impl Association {
         if !echoed.echo.due || echoed.echo.path != path {
             return false;
         }
-        // Moved instead of cloned, because the reference count of a clone costs more than the copy
-        // into the packet.
+        // The cookie is moved instead of cloned, because the reference count of a clone costs more
+        // than the copy into the packet.
         let echo = CookieEcho {
             cookie: std::mem::take(&mut echoed.cookie),
         };

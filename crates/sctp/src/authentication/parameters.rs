@@ -68,7 +68,7 @@ impl AuthParameters {
         self.parameters().map(|it| it.encoded_len()).sum()
     }
 
-    /// Adds all three parameters, or none if they do not fit.
+    /// Adds all parameters of the offer, or none if they do not all fit.
     pub(crate) fn push(&self, parameters: &mut TlvWriter) {
         if self.encoded_len() <= parameters.room() {
             for parameter in self.parameters() {

@@ -78,7 +78,7 @@ fn each_end_verifies_what_the_other_signs_and_nothing_else() {
     for at in 0..packet.len() {
         let mut altered = packet.clone();
         altered[at] ^= 1;
-        // Bytes 6 and 7 are the HMAC identifier: a changed one was not offered.
+        // Bytes 6 and 7 are the HMAC identifier; a changed identifier was not offered.
         let read = chunk_of(&altered);
         if at == 3 {
             continue; // the length of the chunk, which is read before

@@ -1,4 +1,4 @@
-//! Settings of the DTLS chunk.
+//! Validation of the settings of the DTLS chunk, and the initial state of the chunk.
 
 use super::Config;
 use super::validate::{ConfigError, refuse};

@@ -146,8 +146,8 @@ impl Config {
         self.check_recovery_waits()
     }
 
-    /// Refuses values that have the effect of `paced`: without pacing, chunks never wait with
-    /// `paced`, and with pacing they always wait.
+    /// Refuses values of `fast_retransmit_in_recovery_waits` that have the same effect as `paced`:
+    /// with `paced`, chunks always wait for cwnd if the sender is paced, and never if it is not.
     fn check_recovery_waits(&self) -> Result<(), SettingError> {
         let own = registry::KINDS.iter().any(|it| **it == *self.congestion);
         let computes_rate = self.congestion.has(Property::PacesItself) || !own;
@@ -162,7 +162,8 @@ impl Config {
         self.refuse_same(name, &RecoveryWaits::Paced, why)
     }
 
-    /// Error for a value that has the same effect as the default, if the default is `same`.
+    /// Returns an error if the value of `name` is changed from the default `same` to a value that
+    /// has the same effect.
     fn refuse_same(
         &self,
         name: &str,
@@ -176,7 +177,7 @@ impl Config {
         }
     }
 
-    /// Error for a setting without effect.
+    /// Returns an error if a setting without effect differs from its default.
     ///
     /// # Errors
     /// The setting differs from its default.

@@ -1,4 +1,4 @@
-//! Settings of the DTLS chunk.
+//! Use of the DTLS chunk by an endpoint, and the endpoint's key management methods.
 
 use std::fmt;
 use std::sync::Arc;
@@ -100,7 +100,8 @@ impl KeyMethods {
         }
     }
 
-    /// The same methods, restricted to these roles. By default both roles are supported.
+    /// The same methods, restricted to these roles of this end. By default both roles are
+    /// supported.
     pub fn with_roles(self, client: bool, server: bool) -> Self {
         Self {
             client,

@@ -170,7 +170,7 @@ mod tests {
         ];
         for (own, peer, expected) in both {
             assert_eq!(agree(&own, &peer), expected, "{own:?} {peer:?}");
-            // The peer computes the same result.
+            // The peer computes the same method, and the opposite role.
             let mirrored = expected.map(|(role, method)| match role {
                 Client => (Server, method),
                 Server => (Client, method),

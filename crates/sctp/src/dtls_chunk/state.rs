@@ -96,7 +96,7 @@ pub(crate) struct DtlsChunk {
     opened: Option<KeyId>,
     /// Key management messages that wait for space in the send buffer.
     pub(crate) outbox: VecDeque<Bytes>,
-    /// Restart keys by epoch: for sending, for receiving.
+    /// Restart keys by epoch: first the keys for sending, then the keys for receiving.
     restart_material: BTreeMap<u64, [Option<KeyMaterial>; 2]>,
     /// Number of records sealed in one epoch after which new keys are negotiated.
     rekey_after: u64,
@@ -321,8 +321,8 @@ impl DtlsChunk {
 
     /// Whether a chunk of type `kind` is accepted without protection. While this end restarts the
     /// association, the peer protects COOKIE ACK and all later chunks by the restart keys
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). A peer that has lost these keys may report that
-    /// without protection.
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). A peer that has lost these keys may report their
+    /// loss without protection.
     pub(crate) fn admits_clear(&self, kind: u8) -> bool {
         match kind {
             kind::INIT | kind::INIT_ACK | kind::DTLS => true,

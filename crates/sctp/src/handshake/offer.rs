@@ -51,8 +51,9 @@ pub(crate) struct Offer {
     pub(crate) unrecognized: Vec<Bytes>,
 }
 
-/// Remaining space in bytes for reports of unrecognized parameters. All should be reported (RFC
-/// 9260 §3.2.2), but only as many as fit into one packet are stored (§6.10).
+/// Remaining space in bytes for reports of unrecognized parameters. All unrecognized parameters
+/// should be reported (RFC 9260 §3.2.2), but only as many as fit into one packet are stored
+/// (§6.10).
 struct Reports(usize);
 
 impl Reports {

@@ -4,7 +4,7 @@
 //! probed by pairs of packets: one of the current size, directly followed by one of minimum size.
 //! The path is a black hole if small probes are answered, but no probe of the current size is
 //! answered and no data in packets of that size is acknowledged. Losses that do not depend on the
-//! size affect both.
+//! size affect the probes of both sizes.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
@@ -57,8 +57,8 @@ pub(super) struct Comparison {
 pub(super) enum Verdict {
     /// The comparison is not complete.
     Open,
-    /// The packet size is not the cause of the losses: packets of the current size arrive, or none
-    /// arrive.
+    /// The packet size is not the cause of the losses: packets of the current size arrive, or small
+    /// packets do not arrive either.
     Innocent,
     /// Small packets arrive, but packets of the current size do not.
     BlackHole,
@@ -127,8 +127,8 @@ impl Comparison {
         Some(probe.kind)
     }
 
-    /// Outcome of the comparison at `now`, unless a packet of the current size was acknowledged.
-    /// `proven`: the peer has answered a packet with a PAD chunk before.
+    /// Outcome of the comparison at `now`, provided that no packet of the current size was
+    /// acknowledged. `proven`: the peer has answered a packet with a PAD chunk before.
     pub fn judge(&mut self, now: Nanos, proven: bool) -> Verdict {
         if self.pending || self.halfway || self.pairs < PAIRS || now < self.next {
             return Verdict::Open;

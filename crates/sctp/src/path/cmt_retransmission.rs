@@ -6,7 +6,8 @@ use crate::profile::RetransmissionPath;
 
 impl Paths {
     /// Best active path for the retransmission of a chunk that was last sent on `last`, according
-    /// to the configured policy; `last` wins ties. If no path is active, the usual choice.
+    /// to `policy`; among equal paths, `last` is preferred. If no path is active, the result is
+    /// that of [`Paths::alternate_to`].
     #[cold]
     pub(super) fn best_for_retransmission(
         &self,

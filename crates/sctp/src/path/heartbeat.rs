@@ -20,7 +20,8 @@ pub(crate) enum Role {
     Measure,
     /// First HEARTBEAT of a pair, which measures nothing itself.
     PairFirst,
-    /// Second HEARTBEAT of a pair, which measures its distance from the first.
+    /// Second HEARTBEAT of a pair; the measurement is the time between the arrivals of the two
+    /// HEARTBEATs.
     PairSecond,
 }
 
@@ -37,8 +38,8 @@ pub(crate) struct Heartbeat {
     second_due: bool,
     /// Outstanding HEARTBEATs, oldest first.
     unanswered: LazyBox<VecDeque<Sent>>,
-    /// Send time of the last HEARTBEAT, and number of DATA bytes that the path had carried at the
-    /// last answered HEARTBEAT.
+    /// Send time of the last HEARTBEAT (`last_sent`), and number of DATA bytes that the path had
+    /// carried at the last answered HEARTBEAT (`bytes_at_answer`).
     last_sent: Nanos,
     bytes_at_answer: u64,
 }

@@ -17,7 +17,8 @@ use crate::profile::{DormantPath, RetransmissionPath};
 pub struct Paths {
     pub(super) entries: PathList,
     primary: PathId,
-    /// Cached minimum over all paths; `None` if the path MTUs may change.
+    /// Cached minimum of [`PathEntry::max_user_data`] over all paths; `None` if the path MTUs may
+    /// change.
     pub(super) max_user_data: Option<usize>,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
@@ -47,7 +48,8 @@ impl Paths {
         )
     }
 
-    /// Like [`Self::new`], but constructed in place, because no step can fail.
+    /// Like [`Self::new`], with components that are already allocated. No step can fail, so the
+    /// caller can construct the table directly in its allocation, without a move.
     #[inline(always)]
     pub(crate) fn with(
         config: &Config,
@@ -211,7 +213,7 @@ impl Paths {
     }
 
     /// Path for the retransmission of a chunk that was last sent on `last` (RFC 9260 §6.4).
-    /// `timed_out`: by T3-rtx, not by fast retransmit.
+    /// `timed_out`: the chunk is retransmitted because of T3-rtx, and not by fast retransmit.
     pub fn choose_for_retransmission(&self, last: PathId, timed_out: bool) -> PathId {
         let alternate = match self.retransmission {
             RetransmissionPath::Same => false,
@@ -314,9 +316,9 @@ impl Paths {
         state != before
     }
 
-    /// Maximum error count of an inactive path: the count that made it inactive (RFC 9260 §8.3). If
-    /// errors rank inactive paths or a later switch of the primary path needs higher counts, ten
-    /// times as many (RFC 7829 §4.1, §5).
+    /// Maximum error count of an inactive path: the count that made it inactive (RFC 9260 §8.3).
+    /// The limit is ten times this count, or more, if inactive paths are ranked by their errors or
+    /// a switch of the primary path needs higher counts (RFC 7829 §4.1, §5).
     fn most_errors(&self, path_max_retrans: u32, config: &Config) -> u32 {
         let least = path_max_retrans.saturating_add(1);
         let told_apart = self.dormant == DormantPath::FewestErrors;

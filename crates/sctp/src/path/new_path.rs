@@ -43,7 +43,7 @@ impl PathComponents {
 
 impl Config {
     /// Size in bytes of the largest DATA chunk to `remote`, including its header: the unit of
-    /// parameters in segments.
+    /// parameters that are given in segments.
     fn largest_chunk(&self, remote: IpAddr) -> u64 {
         mtu::pmdcs(self.max_packet(remote)) as u64
     }
@@ -121,8 +121,8 @@ impl Config {
         }
     }
 
-    /// Whether the default congestion control is used, which needs neither a rate nor samples.
-    /// Decided without an instance of it.
+    /// Whether the default congestion control is used, which needs neither a rate nor samples. This
+    /// is decided from the settings, without an instance of the congestion control.
     fn is_plainly_controlled(&self) -> bool {
         std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM)
             && !self.rate_limited_increase

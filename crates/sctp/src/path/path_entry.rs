@@ -66,7 +66,8 @@ pub struct PathEntry {
     pub(crate) rtt_min: OptionalNanos,
     /// Bytes in flight as the profile counts them, excluding chunks marked for retransmission.
     pub(crate) flightsize: u64,
-    /// Number of bytes of chunks last sent here that are marked for retransmission.
+    /// Number of bytes in chunks that were last sent on this path and are marked for
+    /// retransmission.
     pub(crate) marked_bytes: u64,
     /// Maximum SCTP packet size in bytes, including the common header. Chunks that cannot be
     /// smaller may exceed it and are fragmented by IP.
@@ -135,7 +136,8 @@ impl PathEntry {
         Self::with(config, path, state, PathComponents::of(config, path.remote))
     }
 
-    /// Constructs a path in place, because no step can fail.
+    /// Constructs a path. No step can fail, so the caller can construct the path directly in its
+    /// allocation, without a move.
     #[inline(always)]
     pub(super) fn with(
         config: &Config,

@@ -79,7 +79,8 @@ pub(crate) struct ProbeResult {
 /// Path MTU discovery of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Discovery {
-    /// Bounds of the result in bytes: [`least`], and the MTU of the interface.
+    /// Sizes in bytes: the minimum ([`least`]), the base size, and the MTU of the interface, which
+    /// is the maximum.
     least: usize,
     base: usize,
     most: usize,
@@ -272,8 +273,9 @@ impl Discovery {
     }
 
     /// Called when data in packets of the current size timed out: starts a comparison with small
-    /// packets. `rto` is the RTO without backoff, and `data` returns the lowest such chunks.
-    /// Returns `true` if this timeout completed a comparison and the size was reduced.
+    /// packets. `rto` is the RTO without backoff, and `data` returns the unacknowledged chunks in
+    /// such packets, lowest TSNs first. Returns `true` if this timeout completed a comparison and
+    /// the size was reduced.
     pub fn timed_out(&mut self, now: Nanos, rto: Nanos, data: impl FnOnce() -> Vec<Tsn>) -> bool {
         if self.lower().is_none() {
             return false;

@@ -29,8 +29,9 @@ pub(crate) struct PathRack {
     pub deadline: Option<Nanos>,
     /// Time at which cwnd was last reduced for a loss.
     pub cut_at: Nanos,
-    /// Set by a timeout until the chunk with this number is acknowledged. Earlier transmissions are
-    /// considered lost by that timeout.
+    /// Set by a timeout: number of the first chunk that is sent after it for the first time. Until
+    /// all earlier chunks are acknowledged, their transmissions before the timeout count as lost by
+    /// the timeout.
     pub timeout_until: Option<u64>,
     /// Whether a fast or timeout recovery was in progress after the last SACK.
     pub recovering: bool,

@@ -63,7 +63,8 @@ impl PathEntry {
         self.flightsize
     }
 
-    /// Number of bytes of chunks last sent here that are marked for retransmission.
+    /// Number of bytes in chunks that were last sent on this path and are marked for
+    /// retransmission.
     pub fn marked_bytes(&self) -> u64 {
         self.marked_bytes
     }

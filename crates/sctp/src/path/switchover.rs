@@ -94,8 +94,8 @@ impl Paths {
         }
     }
 
-    /// Active path with the highest bandwidth, other than `id`. `more_bandwidth`: it must have more
-    /// than `id`.
+    /// Active path with the highest bandwidth, other than `id`. `more_bandwidth`: the path must
+    /// have more bandwidth than `id`.
     fn best_other(&self, id: PathId, more_bandwidth: bool) -> Option<PathId> {
         let bandwidth = |entry: &PathEntry| entry.rate_reported().unwrap_or(0.0);
         let here = bandwidth(self.get(id));
@@ -124,7 +124,7 @@ mod tests {
     use anabranch_transport::time::MILLISECOND;
 
     /// Three active paths with the reported bandwidths and loss rates, an RTT of 100 ms, and a cwnd
-    /// of 4,404 bytes, which is 44,040 bytes/s.
+    /// of 4,404 bytes. The rate cwnd / RTT is therefore 44,040 bytes/s.
     fn paths(change: impl Fn(&mut Profile), reports: [(f64, f64); 3]) -> Paths {
         let mut config = Config::default();
         change(&mut config.profile);
@@ -155,7 +155,9 @@ mod tests {
         paths.primary().0
     }
 
-    /// Conditions of Fig. 3-7: 44,040 bytes/s are more than 40,000, and less than 50,000.
+    /// The two conditions of Fig. 3-7. A loss is due to congestion if cwnd / RTT (44,040 bytes/s)
+    /// exceeds the reported bandwidth, as with 40,000 bytes/s, and to the radio if not, as with
+    /// 50,000 bytes/s.
     #[test]
     fn the_two_conditions_of_the_pseudo_code() {
         let as_is = |_: &mut Profile| {};

@@ -18,8 +18,8 @@ use crate::path::PathId;
 /// Maximum delay of a repeated FORWARD TSN in nanoseconds (RFC 3758 §3.5 F3).
 const MAX_DELAY: Nanos = 200_000_000;
 
-/// Identifies a partly sent message: its stream, whether it is unordered, and its number within the
-/// stream and kind.
+/// Identifies a partly sent message: its stream, whether it is unordered, and its number among the
+/// ordered or the unordered messages of the stream.
 pub(crate) type MessageId = (u16, bool, u32);
 
 /// Chunk that notifies the peer of abandoned messages.
@@ -87,9 +87,9 @@ pub(crate) struct PrSctpSender {
     ends: VecDeque<(Tsn, MessageId)>,
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1).
     point: Tsn,
-    /// Last abandoned message of each stream that starts at or before the point and is
-    /// unacknowledged. Cached, because a peer can cause one more abandoned message with each SACK,
-    /// and building the FORWARD TSN should not scan all records.
+    /// For each stream, the last abandoned message that starts at or before the point and is
+    /// unacknowledged. The list is cached, because a peer can cause one more abandoned message with
+    /// each SACK, and building the FORWARD TSN should not scan all records.
     listed: Streams,
     /// Number of ordered messages in `listed`.
     ordered: usize,
@@ -254,8 +254,8 @@ impl PrSctpSender {
         self.list_passed();
     }
 
-    /// Whether a FORWARD TSN must be sent now: the point has advanced, or the last FORWARD TSN must
-    /// have been lost, because it is unacknowledged for too long.
+    /// Whether a FORWARD TSN must be sent now: the point has advanced, or the last FORWARD TSN has
+    /// been unacknowledged for so long that it must have been lost.
     pub(crate) fn must_be_sent(&self, now: Nanos, round_trip: Nanos) -> bool {
         self.told.is_none_or(|(point, at, _)| {
             point != self.point || now >= at.saturating_add(round_trip.min(MAX_DELAY))
@@ -317,7 +317,7 @@ impl PrSctpSender {
         point.gt(cumulative).then_some((point, chunk))
     }
 
-    /// Abandoned messages of the first `most` streams, and the highest TSN for which they are
+    /// Abandoned messages of the first `most` streams, and the highest TSN up to which this list is
     /// complete.
     fn first_of(&self, form: ForwardTsnKind, cumulative: Tsn, most: usize) -> (Tsn, Skips) {
         let mut skipped = Skips::new();

@@ -35,10 +35,11 @@ spelled!(RecoveryWaits: RecoveryWaits::Never = "never", RecoveryWaits::Always = 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Htna {
-    /// All missing TSNs below the highest Gap Ack Block count.
+    /// The report of each TSN that is missing below the highest Gap Ack Block counts.
     Off,
-    /// Only TSNs below the highest TSN newly acknowledged by this SACK count. In fast recovery, if
-    /// the cumulative TSN advances, all missing TSNs below the highest Gap Ack Block count.
+    /// Only reports of TSNs below the highest TSN that this SACK newly acknowledges count. If the
+    /// cumulative TSN advances in fast recovery, the report of each TSN that is missing below the
+    /// highest Gap Ack Block counts.
     PerSack,
     /// Like `PerSack`, but the highest newly acknowledged TSN is kept from earlier SACKs.
     Persistent,

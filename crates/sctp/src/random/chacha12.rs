@@ -12,7 +12,8 @@ use multiversion::{multiversion, target::match_target};
 pub(super) const BLOCK: usize = 16;
 
 /// Number of rounds, alternately along columns and diagonals. The loop over them is not unrolled,
-/// because the unrolled code is six times as large and takes longer to fetch than it saves.
+/// because the unrolled code is six times as large, and fetching it takes longer than the time it
+/// saves.
 const ROUNDS: usize = 12;
 
 /// Two blocks, as words in stream order.
@@ -251,7 +252,8 @@ mod tests {
         by_words(seed, number)
     }
 
-    /// Tests include carries into the second word of the block number, and its wrap-around.
+    /// Some of the block numbers cause a carry into the second word of the block number, or a
+    /// wrap-around.
     #[test]
     fn blocks_are_the_same_by_each_way() {
         let mut seeds = ChaCha12Rng::from_seed([9; 32]);

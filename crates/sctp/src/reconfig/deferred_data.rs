@@ -1,5 +1,5 @@
-//! Received DATA that cannot be processed before a reset is complete (RFC 6525 §5.2.2 E2). It is
-//! not acknowledged, and may be dropped.
+//! Received DATA that cannot be processed before a reset is complete (RFC 6525 §5.2.2 E2). The
+//! deferred DATA is not acknowledged, so that it may be dropped.
 
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Data;

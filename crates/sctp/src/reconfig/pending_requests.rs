@@ -63,8 +63,8 @@ impl PendingRequests {
 
     /// Adds an outgoing reset. `answers`: number of the peer's request that caused it.
     pub(crate) fn add(&mut self, streams: Streams, answers: Option<u32>) {
-        // With many batches their order may change. A batch with `answers` must stay last, so
-        // `answers` is omitted then.
+        // With `MAX_EXAMINED` or more batches, the order of the batches may change. Because a batch
+        // with `answers` must stay last, `answers` is then omitted.
         let answers = answers.filter(|_| self.outgoing.len() < MAX_EXAMINED);
         self.outgoing.push_back(ResetBatch {
             streams,
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    /// With thousands of requests, each is taken eventually, and each packet examines only a
-    /// limited number.
+    /// With thousands of pending requests, each request is taken eventually, although each call
+    /// examines only a limited number.
     #[test]
     fn of_many_some_are_looked_at_each_time_and_none_is_forgotten() {
         let mut pending = PendingRequests::default();
@@ -239,7 +239,7 @@ mod tests {
         let mut seen = vec![0; 2_000];
         for at in 0..32 {
             work::take();
-            // Sending progresses only every second time.
+            // The sending progress advances only in every second step.
             let course = (Tsn(at / 2), Tsn(0), 0);
             let taken = pending.take_ready(700, course, |it| {
                 seen[usize::from(it.streams.told()[0])] += 1;

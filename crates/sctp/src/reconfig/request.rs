@@ -19,8 +19,9 @@ pub enum Reconfiguration {
         streams: Vec<u16>,
     },
     /// Resets TSNs and stream sequence numbers of both sides (SCTP_RESET_ASSOC, RFC 6525 §6.3.3).
-    /// Messages queued before the request are sent and acknowledged first; later messages wait.
-    /// [`Event::AssociationReset`](crate::Event::AssociationReset) reports the outcome.
+    /// Messages queued before the request are sent and acknowledged first; later messages wait
+    /// until the reset is complete. [`Event::AssociationReset`](crate::Event::AssociationReset)
+    /// reports the outcome.
     ResetAssociation,
     /// Adds streams (SCTP_ADD_STREAMS, RFC 6525 §6.3.4).
     /// [`Event::StreamsAdded`](crate::Event::StreamsAdded) reports the outcome for each direction.

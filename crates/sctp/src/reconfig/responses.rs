@@ -14,7 +14,7 @@ const KEPT: usize = 2;
 /// Multiple of the peer's last request interval, or of its maximum response time, during which no
 /// new data is sent after a refused association reset.
 const QUIET_FACTOR: u64 = 4;
-/// Upper limit for the interval between two requests in this computation, in nanoseconds.
+/// Maximum interval between two requests that `QUIET_FACTOR` multiplies, in nanoseconds.
 const MAX_BETWEEN: Nanos = 60 * SECOND;
 
 /// Response that was sent to a request.

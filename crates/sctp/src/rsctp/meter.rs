@@ -61,10 +61,10 @@ impl Meter {
     }
 
     /// Processes a HEARTBEAT, whose size counts as `size` bytes; returns the report on the data
-    /// since the previous HEARTBEAT.
-    /// The second HEARTBEAT of a pair measures the bandwidth by its distance from the first, `B =
-    /// s2 / (t2 - t1)`, unless the two arrive closer than they were sent (time compression). Other
-    /// HEARTBEATs measure by the data between them, `B = d / (t2 - t1)`.
+    /// since the previous HEARTBEAT. For the second HEARTBEAT of a pair the bandwidth is `B = s2 /
+    /// (t2 - t1)`, with its size `s2` and the arrival times `t1` and `t2` of the pair, unless the
+    /// two arrive closer together than they were sent (time compression). For other HEARTBEATs it
+    /// is `B = d / (t2 - t1)`, with the number `d` of DATA bytes received between them.
     pub(crate) fn heartbeat(
         &mut self,
         now: Nanos,
@@ -169,7 +169,8 @@ mod tests {
         for _ in 0..80 {
             meter.data(WAY, 1_500);
         }
-        // Both numbers have wrapped around; 1 s and 100 chunks have passed.
+        // The sender's time and its chunk count have both wrapped around; 1 s has passed, and 100
+        // chunks were sent.
         let report = meter.heartbeat(start + 1_200 * MILLISECOND, WAY, &fields(999_990, 50), 60);
         let expected = Report {
             available_bandwidth: 100_000,
@@ -204,12 +205,12 @@ mod tests {
         let at = 5 * SECOND + 480_000;
         let second = meter.heartbeat(at, WAY, &fields(4_000_000, 0), 60);
         assert_eq!(second.available_bandwidth, 125_000);
-        // The pair was sent at a distance of 1 ms, and arrived at 0.5 ms.
+        // The two HEARTBEATs were sent 1 ms apart, and arrived 0.5 ms apart.
         meter.heartbeat(9 * SECOND, WAY, &fields(8_000_000, 0), 60);
         let at = 9 * SECOND + 500_000;
         let second = meter.heartbeat(at, WAY, &fields(8_001_000, 0), 60);
         assert_eq!(second, Report::NONE);
-        // Both arrive at the same time, so the interval is zero.
+        // Both HEARTBEATs arrive at the same time, so the interval is zero.
         meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
         let second = meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
         assert_eq!(second, Report::NONE);

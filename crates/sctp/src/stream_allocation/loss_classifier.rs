@@ -9,8 +9,8 @@ use anabranch_transport::{Nanos, time};
 use super::LossEvent;
 
 /// Round-trip time by which the rate estimate is multiplied to obtain a window. The paper compares
-/// cwnd with `RE x weight` without a time; its reference (Wang et al., ISCC 2002) compares cwnd
-/// with `RE x RTTmin`.
+/// cwnd with `RE x weight` without a time; the paper that it cites (Wang et al., ISCC 2002)
+/// compares cwnd with `RE x RTTmin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundTrip {
     /// The minimum round-trip time.

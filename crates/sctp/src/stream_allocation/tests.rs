@@ -1,7 +1,7 @@
-//! Tests of classifications computed by hand. 100,000 bytes/s over a minimum round-trip time of 100
-//! ms carry 10,000 bytes. A loss is therefore congestion at a cwnd above 14,000 bytes with one
-//! stream, and above 16,000 bytes with several; twice that with the smoothed round-trip time of 200
-//! ms.
+//! Tests of classifications computed by hand. At 100,000 bytes/s and a minimum round-trip time of
+//! 100 ms, 10,000 bytes are in flight. With the weights 1.4 and 1.6 a loss is therefore congestion
+//! at a cwnd above 14,000 bytes with one stream, and above 16,000 bytes with several. With the
+//! smoothed round-trip time of 200 ms, these limits are twice as high.
 
 use anabranch_settings::{Datum, SettingValue};
 use anabranch_transport::ProbeSet;
@@ -79,8 +79,9 @@ fn with_a_second_for_the_round_trip_bytes_are_compared_with_bytes_per_second() {
     assert!(judgement.is_congestion(&unmeasured(140_001), false));
 }
 
-/// Several streams are used from 1 s on, with checks at 6, 11, 16, ... s. Retransmissions at 1 and
-/// 7 s; at 6 s the first is 5 s old, so the check finds a quiet period.
+/// Several streams are used from 1 s on, so the checks are at 6, 11, 16, ... s. A check finds a
+/// quiet period if the last retransmission is at least 5 s old: a retransmission at 1 s is old
+/// enough at 6 s, and one at 7 s only at 16 s.
 #[test]
 fn five_seconds_without_a_retransmission_return_to_one_stream() {
     for (retransmissions, quiet_at) in [

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Share of each stream per hundred bytes after many rounds. Each stream has a message size, a
-/// value, and an unlimited number of messages.
+/// Share of each stream in the bytes sent, in percent, after many rounds. Each stream has a message
+/// size, a value, and an unlimited number of messages.
 fn shares(kind: SchedulerKind, streams: &[(usize, u16)]) -> Vec<u64> {
     let mut scheduler = Scheduler::new(kind);
     for (stream, (_, value)) in streams.iter().enumerate() {
@@ -85,8 +85,8 @@ fn a_value_changes_what_waits() {
     assert_eq!(scheduler.pick(), Some(QueueId::Stream(4)));
 }
 
-/// Each packet contains one stream, even if that stream has no more data, and the next packet
-/// contains the next stream.
+/// Each packet contains data of only one stream, even if that stream has no more data to fill it,
+/// and the next packet contains data of the next stream.
 #[test]
 fn one_stream_in_each_packet() {
     let mut scheduler = Scheduler::new(SchedulerKind::RoundRobinPerPacket);

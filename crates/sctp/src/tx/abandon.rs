@@ -170,8 +170,8 @@ impl Sender {
         next.is_some_and(|terms| terms.is_over(now))
     }
 
-    /// Abandons messages whose chunks would be sent or retransmitted next, but whose policy forbids
-    /// it.
+    /// Abandons messages whose chunks are next to be sent or retransmitted, but whose abandonment
+    /// policy no longer permits this.
     #[inline]
     pub(crate) fn abandon_due(&mut self, now: Nanos, paths: &mut Paths) {
         if self.abandoning.is_some() {

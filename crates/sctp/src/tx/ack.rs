@@ -180,7 +180,8 @@ impl Sender {
             fast_retransmitted,
             ..SackOutcome::default()
         };
-        // A SACK with an ECN mark does not increase cwnd, as in recovery (RFC 3168 §6.1.2).
+        // A SACK that arrives together with an ECNE does not increase cwnd, as in recovery (RFC
+        // 3168 §6.1.2).
         let no_growth = still_recovering || std::mem::take(&mut self.echoed);
         self.settle_paths(now, advanced, no_growth, &mut outcome, paths, trace);
         if !still_recovering {
@@ -306,8 +307,9 @@ impl Sender {
         }
     }
 
-    /// Processes a TSN in a Gap Ack Block. Returns whether it resets errors: this is the first
-    /// report, or reneged chunks count as retransmitted.
+    /// Processes a TSN in a Gap Ack Block. Returns whether the report resets error counts: it is
+    /// the first report of the TSN, or the switch `reneged_at_once` is on, with which repeated
+    /// reports count, too.
     pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return false;

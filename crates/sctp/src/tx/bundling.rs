@@ -383,8 +383,7 @@ impl Sender {
         }
         self.burst.packets += 1;
         let full = self.burst.packets >= self.profile.max_burst;
-        // Under ns-2.35's rule the burst limit applies once: when it has blocked a packet, it is
-        // over.
+        // Under ns-2.35's rule the burst limit applies once: it ends when it has blocked a packet.
         if self.burst.armed
             && full
             && self.path_allows_new(id, paths)

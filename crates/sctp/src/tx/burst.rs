@@ -13,7 +13,7 @@ pub(super) struct Burst {
     pub(super) allowed: u32,
     /// Whether the caller has taken all packets that could be sent on this opportunity.
     pub(super) taken_out: bool,
-    /// Whether the limit is active; under
+    /// Whether the limit is active; used only with
     /// [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit).
     pub(super) armed: bool,
     /// Whether the limit was reached while more data could be sent. No data is then sent before the
@@ -23,7 +23,7 @@ pub(super) struct Burst {
     /// Whether the user has queued a message, which is a separate opportunity at a later time.
     pub(super) message_given: bool,
     /// Whether retransmissions count towards the opportunity of the next SACK: after a timeout, and
-    /// while chunks are still marked. Under
+    /// while chunks are still marked. Used only with
     /// [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit).
     pub(super) carried: bool,
     /// Whether retransmissions were sent on this opportunity.

@@ -8,8 +8,8 @@ use super::Sender;
 use super::outstanding::ChunkState;
 use crate::path::PathId;
 
-/// Maximum number of examined chunks. The lowest are sufficient, because they are retransmitted
-/// first after a timeout.
+/// Maximum number of examined chunks. The chunks with the lowest TSNs are sufficient, because they
+/// are retransmitted first after a timeout.
 const MAX_COMPARED: usize = 8;
 
 impl Sender {

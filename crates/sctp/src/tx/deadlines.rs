@@ -17,8 +17,8 @@ impl Sender {
     /// Earliest deadline of T3-rtx and of the window probe.
     pub(super) fn untimed_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let t3 = paths.next_t3();
-        // Called after every packet. While data is in flight, T3-rtx is running and no window probe
-        // is due.
+        // Shortcut, because this is called after every packet: while data is in flight, T3-rtx is
+        // running and no window probe is due.
         if self.queue.is_empty() || self.in_flight_for_window() > 0 {
             return t3;
         }

@@ -3,7 +3,8 @@
 //! SCTP_SENDER_DRY_EVENT, §6.1.9).
 //!
 //! A message is acknowledged when the cumulative TSN has passed its last chunk. Gap Ack Blocks do
-//! not count, because a receipt is final and the receiver may still renege on them (RFC 9260 §6.2).
+//! not count, because a receipt is final, but the receiver may still renege on the data that they
+//! report (RFC 9260 §6.2).
 
 use std::collections::VecDeque;
 

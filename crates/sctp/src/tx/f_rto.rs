@@ -38,14 +38,15 @@ pub(super) struct FRtoAttempt {
     path: PathId,
     /// Time at which T3-rtx expired. Chunks sent later are retransmissions or new.
     at: Nanos,
-    /// TSN of the first retransmission, and highest TSN sent before the timeout.
+    /// TSN of the first retransmission (`first`), and highest TSN sent before the timeout
+    /// (`recover`).
     first: Tsn,
     recover: Tsn,
     /// cwnd before the timeout, in bytes.
     cwnd: f64,
     ssthresh: u64,
-    /// Whether the current SACK acknowledges a chunk that was not retransmitted since the timeout,
-    /// or was sent after it for the first time.
+    /// Whether the current SACK acknowledges a chunk that was sent before the timeout and not
+    /// retransmitted since (`late`), or a chunk that was first sent after the timeout (`beyond`).
     late: bool,
     beyond: bool,
 }
@@ -131,7 +132,7 @@ impl Sender {
         Some(attempt)
     }
 
-    /// Ends F-RTO because all TSNs restart.
+    /// Ends F-RTO because all TSNs are reset.
     pub(super) fn forget_f_rto(&mut self) {
         self.end_f_rto();
         if let Some(recovery) = self.f_rto_mut() {

@@ -56,7 +56,8 @@ impl Sender {
         let entry = paths.get_mut(id);
         let rwnd_counts = self.profile.rwnd_counts;
         let length = self.next_piece(most, packet.room(), false);
-        // cwnd may have to be reduced because the path was idle, or a closed window must be probed.
+        // Use the slow path if cwnd may have to be reduced because the path was idle, or if the
+        // peer's window is too small for the chunk.
         if entry.decay_at.has_come(now) || rwnd_counts.bytes(length) > self.peer_rwnd {
             return self.fill(now, id, packet, paths, trace);
         }

@@ -79,7 +79,7 @@ impl Sender {
     }
 
     /// TSNs that the SACK reports in addition to the last SACK, if the other blocks are unchanged.
-    /// `true`: the last block is extended; `false`: one block is added.
+    /// The flag is `true` if the last block is extended, and `false` if one block is added.
     #[inline(always)]
     fn news_of<B: AsRef<[u8]>>(&self, sack: &Sack<B>) -> Option<(TsnRange, bool)> {
         let mut blocks = sack.gap_blocks().map(|block| TsnRange {

@@ -53,8 +53,8 @@ impl Sender {
         let how = (true, no_growth);
         self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
         self.let_go_on(now, ack.packets);
-        // No chunk is reported by Gap Ack Blocks or abandoned, so the limit of unacknowledged data
-        // is simple.
+        // No chunk is reported by Gap Ack Blocks or abandoned, so nothing is subtracted from the
+        // limit of unacknowledged data.
         let window = self.a_rwnd.min(self.most_unacknowledged);
         self.note_peer_window(now, window, true);
         Some(outcome)

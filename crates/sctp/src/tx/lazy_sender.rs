@@ -290,7 +290,8 @@ fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Se
 
 fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
     let kit = SenderComponents::of(config);
-    // No later step can fail, so the sender is constructed in its allocation and need not be moved.
+    // No later step can fail, so the sender is constructed directly in its allocation, without a
+    // move.
     let block = Box::new_uninit();
     let mut sender = Box::write(block, Sender::with(config, initial_tsn, kit));
     sender.set_up(config);
@@ -464,8 +465,8 @@ mod tests {
     fn scenario(seed: u64, early: bool) -> Vec<String> {
         EARLY.set(early);
         let mut world = World::new(seed);
-        // Depending on the seed, data is sent before the association is established, late, or
-        // never.
+        // Depending on the seed, data is sent from the start, before the association is
+        // established, or only later, or never.
         let quiet = 20 * (seed % 5);
         for step in 0..80 {
             if step >= quiet && world.draw(3) == 0 {

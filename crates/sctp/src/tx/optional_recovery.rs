@@ -1,10 +1,11 @@
-//! Optional recovery algorithms of a sender, in addition to missing reports and T3-rtx, if a
-//! setting or a controller needs them: transmission times ([`rack`](super::rack)), reductions that
-//! can be undone ([`spurious_retransmission`](super::spurious_retransmission),
-//! [`f_rto`](super::f_rto)) or are spread over a recovery ([`prr`](super::prr)), and delivery
-//! rates.
+//! Optional recovery algorithms of a sender, in addition to missing reports and T3-rtx: detection
+//! of losses by time ([`rack`](super::rack)), reductions of cwnd that can be undone
+//! ([`spurious_retransmission`](super::spurious_retransmission), [`f_rto`](super::f_rto)) or are
+//! spread over a recovery ([`prr`](super::prr)), and measurement of delivery rates. Each is used
+//! only if a setting or the congestion control needs it.
 //!
-//! A sender without any of them has no [`OptionalRecovery`], and pays one pointer check per event.
+//! A sender that uses none of these algorithms has no [`OptionalRecovery`], and pays one pointer
+//! check per event.
 
 use anabranch_congestion::recovery::{Prr, RackTransmission};
 use anabranch_transport::{Nanos, Trace};

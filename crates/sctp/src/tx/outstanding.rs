@@ -136,9 +136,9 @@ impl OutstandingChunk {
     }
 }
 
-/// Ring of outstanding chunks. The first element has the TSN after the cumulative TSN.
-/// Bit sets of TSNs allow lookups without a scan of all chunks, because a peer chooses the TSNs
-/// that it acknowledges and must not control the cost.
+/// Ring of outstanding chunks. The first element has the TSN after the cumulative TSN. Lookups use
+/// bit sets of TSNs instead of a scan of all chunks, because a peer chooses the TSNs that it
+/// acknowledges and must not control the cost.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     first: Tsn,
@@ -358,8 +358,8 @@ impl Outstanding {
         if before.state == ChunkState::Abandoned {
             return None;
         }
-        // In the sets it counts as acknowledged, so that no search for unacknowledged chunks finds
-        // it.
+        // In the bit sets the chunk counts as acknowledged, so that no search for unacknowledged
+        // chunks finds it.
         self.set_state(tsn, ChunkState::GapAcked);
         self.gap_acked -= 1;
         self.gap_acked_bytes -= before.length;

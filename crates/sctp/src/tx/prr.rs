@@ -1,5 +1,5 @@
 //! Proportional rate reduction (RFC 6937): fast recovery sends data in proportion to delivered
-//! data, instead of a burst at its end.
+//! data, instead of one burst at the end of the recovery.
 
 use super::Sender;
 use crate::compact_option::OptionalNanos;

@@ -1,9 +1,10 @@
-//! RACK-TLP over TSNs (RFC 8985): losses are detected by transmission time, per path, and a probe
-//! follows a silent tail.
+//! RACK-TLP over TSNs (RFC 8985): losses are detected by transmission time, per path, and the loss
+//! of the last packets of a path by a tail loss probe.
 //!
-//! Enabled by the setting `rack`; [`OptionalRecovery`](super::optional_recovery) calls it. Missing
-//! reports are not counted. A chunk is lost if a later transmission on the same path has arrived
-//! and a reordering window has passed. This also detects lost retransmissions.
+//! Enabled by the setting `rack`; the functions are called by
+//! [`OptionalRecovery`](super::optional_recovery). Missing reports are not counted. A chunk is lost
+//! if a later transmission on the same path has arrived and a reordering window has passed. This
+//! also detects lost retransmissions.
 
 use anabranch_congestion::recovery::{RackDecision, tail_probe};
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -17,7 +18,8 @@ use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
 
 impl Sender {
     /// Updates the number of packets reported by Gap Ack Blocks. `first`: the chunk is the first of
-    /// its packet. `is`: it was reported now, else the cumulative TSN has passed it.
+    /// its packet. `is`: true if the chunk was reported now, false if the cumulative TSN has passed
+    /// it.
     #[cold]
     pub(super) fn note_reported(id: PathId, first: bool, is: bool, paths: &mut Paths) {
         if let Some(state) = &mut paths.get_mut(id).rack
@@ -105,7 +107,8 @@ impl Sender {
     }
 
     /// Marks a chunk as lost. Returns whether the loss is a new congestion event. The loss of a
-    /// retransmission is one (RFC 5681 §4.3), but not the loss of data sent before a timeout.
+    /// retransmission is a new event (RFC 5681 §4.3), but the loss of data sent before a timeout is
+    /// not.
     fn lose(
         &mut self,
         now: Nanos,
@@ -240,7 +243,7 @@ impl Sender {
         }
     }
 
-    /// Cancels a due probe for which there is no data. Returns whether there was one. The probe
+    /// Cancels a due probe for which there is no data. Returns whether a probe was due. The probe
     /// would otherwise stay due and delay HEARTBEATs.
     #[cold]
     pub(crate) fn drops_probe(&mut self) -> bool {
@@ -352,7 +355,7 @@ impl Sender {
     }
 
     /// Marks the lowest chunk and overdue chunks of a path after T3-rtx expired (RFC 8985 §6.3).
-    /// The other chunks may be in flight; later arrivals show which of them are lost.
+    /// The other chunks may still be in flight; later arrivals show which of them are lost.
     #[cold]
     pub(super) fn mark_overdue(
         &mut self,

@@ -73,8 +73,8 @@ impl Sender {
         };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
-        // A limit kept from an earlier SACK may lie beyond the blocks of this SACK, which was
-        // overtaken on another path.
+        // A limit kept from a SACK that has overtaken this SACK on another path may lie beyond the
+        // blocks of this SACK.
         let beyond = TsnRange {
             start: limit.distance_from(cumulative),
             end: limit.distance_from(cumulative),
@@ -108,7 +108,7 @@ impl Sender {
         self.highest_newly_acked
     }
 
-    /// TSN below which missing TSNs count a report (HTNA rule of RFC 9260 §7.2.4).
+    /// Limit below which each missing TSN counts a report (HTNA rule of RFC 9260 §7.2.4).
     fn report_limit(
         &self,
         advanced: bool,
@@ -459,8 +459,8 @@ impl Sender {
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
     }
 
-    /// Handles a path on which data in flight can no longer arrive, like a timeout. With RACK,
-    /// recent transmissions that a timeout would not mark are marked as lost, too.
+    /// Handles a path on which data in flight can no longer arrive, as if T3-rtx had expired. With
+    /// RACK, recent transmissions that a timeout would not mark are marked as lost, too.
     pub fn lose_path(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
         let entry = paths.get_mut(id);
         if entry.t3_deadline.is_none() {
@@ -476,7 +476,7 @@ impl Sender {
         }
     }
 
-    /// Retransmits a window probe that the peer has dropped, because its window is now open.
+    /// Retransmits a window probe that the peer has dropped, now that the peer's window is open.
     /// Waiting for the timeout would take long, because the RTO has doubled with every probe. A
     /// probe younger than a round trip may still be answered and is not retransmitted.
     pub(super) fn repeat_probe(&mut self, now: Nanos, paths: &mut Paths) {

@@ -34,8 +34,8 @@ pub(crate) struct Message {
 pub(super) struct Fragment {
     pub stream: u16,
     pub ssn: Ssn,
-    /// Number of the message among the ordered or unordered messages of its stream, and number of
-    /// the fragment within the message.
+    /// Number of the message among the ordered or unordered messages of its stream (`mid`), and
+    /// number of the fragment within the message (`fsn`).
     pub mid: Mid,
     pub fsn: Fsn,
     pub ppid: u32,
@@ -93,7 +93,8 @@ struct Queued {
     immediate: bool,
     /// The user's context value.
     context: u32,
-    /// Abandonment policy and receipt of the message.
+    /// Abandonment policy of the message, and the number of the delivery receipt that its user
+    /// requested; `None` if it has neither.
     terms: Option<Box<PrPolicy>>,
     course: Option<Box<MessageRoute>>,
 }

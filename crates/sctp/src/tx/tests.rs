@@ -33,7 +33,8 @@ struct Rig {
     sender: Sender,
     paths: Paths,
     trace: Trace,
-    /// Offsets and paths of the sent TSNs in their order, and number of packets.
+    /// Offsets and paths of the sent TSNs in their order (`sent`), and number of packets
+    /// (`packets`).
     sent: Vec<(u32, u8)>,
     packets: usize,
     start: Tsn,
@@ -165,10 +166,10 @@ fn ns2_era() -> Profile {
     profile
 }
 
-/// A -> DATA 0..=8 -> Z, 8 (the paper's ninth, its "segment 8") is lost. Section V-B and V-C.2 of
-/// the GEO paper: window 8 segments when it is sent and 9 when it is found lost; a new segment on
-/// each of the first three duplicates, the retransmission on the fourth; no further one until the
-/// flight is below 4.5 segments; then 4.5 -> 5.5 -> 6.5.
+/// Loss of one segment as in Sections V-B and V-C.2 of the GEO paper. When the loss is detected,
+/// cwnd is 9 segments. Each of the first three SACKs that report the gap releases a new segment,
+/// and the fourth the retransmission. No further segment is sent until the flight is below the
+/// reduced cwnd of 4.5 segments. After the recovery cwnd grows to 5.5 and then to 6.5 segments.
 #[test]
 fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
     for profile in [Profile::rfc2960(), ns2_era()] {
@@ -176,7 +177,7 @@ fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
         let mut rig = Rig::new(&config(profile), 1000);
         rig.offer(100, MESSAGE);
         assert_eq!(rig.drain(), [0, 1], "{name}: two segments to begin with");
-        // Slow start with one SACK per segment: two new segments for each.
+        // Slow start with one SACK per segment: each SACK releases two new segments.
         for acked in 1..=7u32 {
             assert_eq!(
                 rig.sack_and_drain(acked, &[]),
@@ -306,7 +307,7 @@ fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
         rig.paths.get_mut(PathId(0)).cc.on_mtu(1448);
         rig.offer(10, 100);
         rig.drain();
-        // 9 arrives first, then 2, 4, 6 and 8 below it; 1 is missing throughout.
+        // Segment 9 arrives first, then segments 2 and 3; segment 1 is missing throughout.
         rig.sack(1, &[(9, 9)], 65536);
         rig.sack(1, &[(2, 2), (9, 9)], 65536);
         rig.sack(1, &[(2, 3), (9, 9)], 65536);
@@ -332,7 +333,8 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     for highest in 1..=3 {
         grown.sack_and_drain(0, &[(1, highest)]);
     }
-    // Slow start continues until fast recovery (§7.2.1), which halves 23 segments; then four more.
+    // cwnd grows in slow start to 23 segments until fast recovery halves it (§7.2.1). The exit
+    // point is the 24th segment, because four segments were sent after the first 20.
     assert_eq!(
         (grown.cwnd(), grown.sender.recovery_until),
         (23 * SEGMENT / 2, Some(Tsn(24)))
@@ -367,9 +369,9 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     );
 }
 
-/// A lone packet is retransmitted after T3, and its SACK takes the fast path. It measures nothing
-/// (Karn's rule, RFC 9260 §6.3.1 C5), even if each chunk measures. New data is sent again: two
-/// segments after a window of one.
+/// A lone packet is retransmitted after T3, and its SACK takes the fast path. The SACK yields no
+/// round-trip time (Karn's rule, RFC 9260 §6.3.1 C5), even if every chunk may be measured.
+/// Afterwards new data is sent: two segments, because cwnd has grown from one segment.
 #[test]
 fn a_lone_packet_that_went_again_is_acknowledged() {
     let mut profile = Profile::rfc9260();
@@ -390,7 +392,8 @@ fn a_lone_packet_that_went_again_is_acknowledged() {
     assert_eq!(rig.drain(), [1, 2]);
 }
 
-/// No SACK returns: T3-rtx sends one packet and backs off; then each SACK releases more.
+/// No SACK arrives: T3-rtx expires, one packet is retransmitted, and the RTO is doubled. Afterwards
+/// each SACK releases further packets.
 #[test]
 fn a_timeout_marks_all_and_sends_one_packet() {
     for profile in [Profile::rfc9260(), Profile::rfc2960(), ns2_era()] {
@@ -433,8 +436,8 @@ fn a_timeout_marks_all_and_sends_one_packet() {
         );
         assert_eq!(rig.probe(Probe::Timeout), [0.0], "{name}");
         rig.now += 500 * MILLISECOND;
-        // The retransmission arrives. Slow start from one segment: two in flight, retransmissions
-        // first.
+        // The retransmission arrives. Slow start from one segment permits two segments in flight;
+        // retransmissions are sent first.
         assert_eq!(rig.sack_and_drain(1, &[])[0], 1, "{name}");
         assert_eq!(
             rig.paths.get(PathId(0)).rto.srtt(),
@@ -538,8 +541,9 @@ fn idle_time_shrinks_the_window() {
 }
 
 /// RFC 9260 §7.2.4 (3): at the start of fast recovery one packet ignores cwnd; later losses wait
-/// for cwnd. By RFC 4960 each SACK that finds a loss allows one. `paced` follows pacing, by the
-/// setting or by a control that computes a rate.
+/// for cwnd. In RFC 4960 each SACK that finds a loss permits one packet. With `paced`, later losses
+/// wait if packets are paced, because of the setting or of a congestion control that computes a
+/// rate.
 #[test]
 fn losses_found_in_fast_recovery_wait_for_cwnd() {
     let sent_again = |waits: RecoveryWaits, pacing: Option<f64>| {
@@ -549,11 +553,13 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
         profile.initial_window = crate::profile::InitialCwnd::Units(40);
         profile.max_burst_applies = MaxBurst::Off;
         let config = config(profile).with(|it| it.pacing = pacing);
-        // Without a round-trip measurement no packet is paced; the rule depends on the setting.
+        // Without a round-trip measurement no packet is paced yet, but the rule depends only on the
+        // setting.
         let mut rig = Rig::new(&config, 1);
         rig.offer(40, MESSAGE);
         rig.drain();
-        // 0 and 5 are lost. 40 are sent, cwnd falls to 20, and the flight is far above it.
+        // Segments 0 and 5 of 40 are lost. cwnd falls to 20 segments, and the flight is far above
+        // this value.
         for highest in 1..=4 {
             rig.sack_and_drain(0, &[(1, highest)]);
         }
@@ -572,8 +578,8 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
     assert_eq!(sent_again(RecoveryWaits::Never, Some(1.25)), goes);
 }
 
-/// RFC 9260 §6.3.1 C5: an acknowledged TSN is no measurement after an earlier one was
-/// retransmitted.
+/// RFC 9260 §6.3.1 C5: the acknowledgment of a TSN yields no round-trip time if an earlier TSN was
+/// retransmitted in the meantime.
 #[test]
 fn a_retransmission_cancels_the_measurement_of_later_tsns() {
     for cancels in [true, false] {
@@ -583,8 +589,8 @@ fn a_retransmission_cancels_the_measurement_of_later_tsns() {
         let mut rig = Rig::new(&config(profile), 1);
         rig.offer(4, MESSAGE);
         rig.drain();
-        // The first is acknowledged, which measures; the next new one is timed, and 1 before it
-        // retransmitted.
+        // Segment 0 is acknowledged, which yields a measurement. The next new segment is timed, and
+        // the earlier segment 1 is retransmitted.
         rig.sack(1, &[], 65536);
         rig.offer(2, MESSAGE);
         rig.now += 1;

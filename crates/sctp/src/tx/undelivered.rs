@@ -4,8 +4,8 @@
 //! The user receives each of them back, as a whole (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC
 //! 6458 §6.1.11). The beginning of a message may be acknowledged and released before its end. A
 //! fragmented message is therefore stored as a whole until its last chunk is acknowledged: first in
-//! the queue, then by the TSN of that chunk. The chunks are slices of it, so that this takes no
-//! further memory for user data.
+//! the queue, then by the TSN of that chunk. The chunks are slices of the stored message, so that
+//! it takes no further memory for user data.
 
 use std::collections::BTreeMap;
 

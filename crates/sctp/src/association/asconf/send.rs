@@ -24,10 +24,10 @@ impl Association {
     /// 5061 §5.1); at most ten changes. [`Event::AddressChanged`] reports each outcome when the
     /// peer has responded. Requests of later calls wait until then.
     ///
-    /// A removed address is no longer used as a source immediately; an added address is used only
-    /// after the peer has agreed. If one call removes the last address and adds another, only the
-    /// ASCONF is sent until the peer has agreed; then data in flight is retransmitted. A path whose
-    /// source address changes is reset to the RTO and cwnd of a new path.
+    /// A removed address stops being used as a source at once; an added address is used only after
+    /// the peer has agreed. If one call removes the last address and adds another, only the ASCONF
+    /// is sent until the peer has agreed; then data in flight is retransmitted. A path whose source
+    /// address changes is reset to the RTO and cwnd of a new path.
     ///
     /// # Errors
     /// See [`AddressChangeError`]. After an error no change was requested.
@@ -177,10 +177,10 @@ impl Association {
 
     /// Adds a COOKIE ACK before an ASCONF while no other chunks may be sent, because the peer
     /// accepts no ASCONF before a COOKIE ACK (RFC 9260 §5.1 E), and the first COOKIE ACK may have
-    /// been lost. Usually a COOKIE ECHO triggers the COOKIE ACK. If the ASCONF was not answered and
-    /// no SACK was received so far, the COOKIE ACK is sent without an ASCONF. The reason is that
+    /// been lost. Usually a COOKIE ECHO triggers the COOKIE ACK. If the ASCONF was retransmitted
+    /// and no SACK was received so far, the COOKIE ACK is sent even without a COOKIE ECHO, because
     /// the peer may send its COOKIE ECHO to an address that no longer exists. An established peer
-    /// discards it (§5.2.5).
+    /// discards the COOKIE ACK (§5.2.5).
     fn push_cookie_ack_before(&mut self, packet: &mut PacketBuilder<'_>) {
         if !self.is_mute() {
             return;
@@ -193,9 +193,10 @@ impl Association {
         }
     }
 
-    /// Adds responses to the peer's ASCONFs. They can leave from an address that the peer has not
-    /// accepted only together with an ASCONF (RFC 5061 §5.3 F1). They are needed there, because the
-    /// peer may also have no usable address.
+    /// Adds responses to the peer's ASCONFs to a packet with an ASCONF. From an address that the
+    /// peer has not accepted, a response can be sent only together with an ASCONF (RFC 5061 §5.3
+    /// F1). Such a response may be necessary, because the peer may also have no usable address
+    /// left.
     fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
         let waits = |reply: &Reply| match reply {
             Reply::AsconfAck { ack, .. } => packet.push(ack).is_err(),

@@ -46,7 +46,8 @@ impl Association {
         }
     }
 
-    /// Whether only ASCONFs may be sent, because no accepted source address is left.
+    /// Whether only ASCONFs may be sent, because this side has no source address left that the peer
+    /// has accepted.
     pub(in crate::association) fn is_mute(&self) -> bool {
         self.pending_control.has(ControlTask::NoSourceAddress)
     }
@@ -57,9 +58,10 @@ impl Association {
         self.is_mute() || self.pending_control.has(ControlTask::NoVerifiedPath)
     }
 
-    /// Applies a requested or completed change of the local addresses. Each path uses the nearest
-    /// permitted source address; a path without one is removed. If no path has one, only the ASCONF
-    /// is sent until the peer has accepted another address.
+    /// Applies a requested or completed change of the local addresses. Each path uses the permitted
+    /// source address that has the longest prefix in common with the destination; a path without a
+    /// permitted source address is removed. If no path has such an address, only the ASCONF is sent
+    /// until the peer has accepted another address.
     pub(super) fn settle_sources(&mut self, now: Nanos) {
         let Some(asking) = self.asking_mut().filter(|it| it.has_begun()) else {
             return;
@@ -70,7 +72,7 @@ impl Association {
         if !self.reaches_peer(&usable) {
             self.pending_control.set(ControlTask::NoSourceAddress);
             (self.replies).change(|it| it.retain(|reply| matches!(reply, Reply::AsconfAck { .. })));
-            // Errors of the old route carry no information about the new route.
+            // Timeouts on the old route say nothing about the new route.
             let config = Arc::clone(&self.config);
             for (_, entry) in self.paths.iter_mut() {
                 entry.forget_timeouts(&config);
@@ -150,9 +152,9 @@ impl Association {
         }
     }
 
-    /// Destination and source address of the outstanding ASCONF: alternately an existing source
-    /// that it does not remove and a source that it adds (RFC 5061 §5.3 F1, F6), changing after
-    /// each timeout.
+    /// Destination and source address of the outstanding ASCONF. The source alternates after each
+    /// timeout between an existing address that the ASCONF does not remove and an address that it
+    /// adds (RFC 5061 §5.3 F1, F6).
     pub(super) fn way_of_asconf(&self) -> Option<(PathId, Path)> {
         let asking = &self.address_changes()?.asking;
         let retry = asking.retry()?;
@@ -169,8 +171,8 @@ impl Association {
         let all = || [first].into_iter().chain(self.path_ids());
         let ours = |id: &PathId| !self.paths.get(*id).disowned;
         let mut ways: Vec<_> = all().filter(ours).collect();
-        // If both ends have moved, no path may be verified, because an end that may send only
-        // ASCONFs cannot verify paths.
+        // If the addresses of both ends have changed, perhaps no path is verified, because an end
+        // that may send only ASCONFs cannot verify paths.
         if ways.iter().any(|&id| self.paths.get(id).is_verified()) {
             ways.retain(|&id| self.paths.get(id).is_verified());
         }

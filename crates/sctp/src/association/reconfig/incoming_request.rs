@@ -18,8 +18,8 @@ use crate::state::{EstablishedState, State, Tcb};
 /// (RFC 6525 §5.2.4 G1).
 const FAR: u32 = 1 << 31;
 
-/// Maximum number of listed streams that may be waiting for their reset when the peer requests
-/// more. Bounds the memory that a peer can occupy.
+/// A further reset request of the peer is accepted only if at most this number of listed streams is
+/// waiting for a reset. Bounds the memory that a peer can occupy.
 const MAX_WAITING: usize = 2_048;
 
 impl Association {
@@ -201,7 +201,8 @@ impl Association {
         self.perform_incoming(now, &deferred)
     }
 
-    /// Performs an incoming reset after all data sent before it has arrived.
+    /// Performs the peer's reset of streams, after all data that the peer sent before the reset has
+    /// arrived.
     fn perform_incoming(&mut self, now: Nanos, reset: &DeferredReset) -> ReConfigResult {
         let Some(rx) = &mut self.rx else {
             return ReConfigResult::Denied;
@@ -223,9 +224,10 @@ impl Association {
         ReConfigResult::Performed
     }
 
-    /// Processes an Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the outgoing reset request is the
-    /// response. That is possible only if the request can be sent immediately; with a delay, two
-    /// sides that send such requests at the same time would wait for each other.
+    /// Processes an Incoming SSN Reset (RFC 6525 §5.2.3). Returns `None` if this side's Outgoing
+    /// SSN Reset Request is the response. This is possible only if that request can be sent
+    /// immediately: with a delay, two sides that send Incoming SSN Reset Requests at the same time
+    /// would wait for each other.
     fn on_incoming_reset(&mut self, number: u32, streams: Streams) -> Option<ReConfigResult> {
         let most = self.most_listed(OUTGOING_HEADER);
         if !self.config.accept_stream_resets || !self.is_established() || streams.listed() > most {
@@ -277,10 +279,10 @@ impl Association {
     /// when the peer repeats it.
     ///
     /// The response to a request number is final. TSNs continue (G2), so the peer cannot
-    /// distinguish data sent before the reset from data sent after it: it accepts data until it
-    /// sends the request, and no data until the response arrives. If a number had two responses,
-    /// first "In progress" and then "Performed", a late "In progress" could make the peer accept
-    /// data sent after the reset as data sent before it.
+    /// distinguish data sent before the reset from data sent after it. The peer therefore accepts
+    /// data until it sends the request, and then no data until the response arrives. If a number
+    /// had two responses, first "In progress" and then "Performed", a late "In progress" could make
+    /// the peer accept data sent after the reset as data sent before it.
     fn on_ssn_tsn_reset(
         &mut self,
         now: Nanos,
@@ -453,8 +455,8 @@ impl Association {
         }
     }
 
-    /// Whether it is unknown if the peer has reset its TSNs. A FORWARD TSN is then ambiguous; it is
-    /// discarded, and will be retransmitted.
+    /// Whether it is unknown if the peer has reset its TSNs. As long as it is unknown, a FORWARD
+    /// TSN is ambiguous and therefore discarded; the peer will retransmit it.
     pub(in super::super) fn is_unsure_of_numbers(&self) -> bool {
         self.reconfiguration().is_some_and(|it| it.is_unsure())
     }

@@ -116,8 +116,8 @@ impl Association {
                 wait = wait.saturating_mul(1 << outstanding.renumbered.min(3));
             }
         } else if outstanding.all_was_there {
-            // Some implementations never re-evaluate a request with the same number, so use a new
-            // number.
+            // Some implementations never evaluate a request again that is retransmitted with the
+            // same number, so use a new number.
             outstanding.senseless += 1;
             outstanding.renumber |= outstanding.senseless > 1;
         }
@@ -156,7 +156,8 @@ impl Association {
                     });
                 }
             }
-            // The peer's corresponding outgoing request performs the change.
+            // The peer's own Outgoing SSN Reset or Add Outgoing Streams request performs the
+            // change.
             RequestKind::Incoming(_) | RequestKind::AddIncoming(_) if performed => {}
             RequestKind::Incoming(streams) => {
                 self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
@@ -234,8 +235,8 @@ impl Association {
         });
     }
 
-    /// The peer's outgoing reset request is the response to request `number` of this side (RFC 6525
-    /// §5.2.2 E1).
+    /// Handles an outgoing reset request of the peer that is the response to request `number` of
+    /// this side (RFC 6525 §5.2.2 E1).
     pub(super) fn on_implicit_response(&mut self, now: Nanos, number: u32) {
         let Some(outstanding) = self
             .reconfiguration_mut()

@@ -1,7 +1,7 @@
 //! CUC: cwnd of a path grows when data is acknowledged in order on this path. Otherwise cwnd of a
 //! fast path could not grow while the cumulative TSN waits for the slowest path (Iyengar et al.
 //! 2006, cwnd update for CMT). CUC has an effect under the switch `growth_needs_cumulative_advance`
-//! (RFC 2960, RFC 4960); RFC 9260 allows growth without it.
+//! (RFC 2960, RFC 4960); RFC 9260 lets cwnd grow even if the cumulative TSN does not advance.
 //!
 //! Data is in order if it was the path's lowest unacknowledged TSN before the SACK. A TSN that was
 //! retransmitted on the path after a loss on another path should not hide the lowest TSN that was

@@ -27,8 +27,8 @@ impl Sender {
         }
     }
 
-    /// Number of missing reports for which the current SACK counts for `tsn`: the number of packets
-    /// that it acknowledges, if all were sent on one path and after `tsn`, else one.
+    /// Number of missing reports that the current SACK is worth for `tsn`: the number of packets
+    /// that it acknowledges, if all of them were sent on one path and after `tsn`; if not, one.
     pub(in crate::tx) fn reports_of(&self, tsn: Tsn, newly: &Newly) -> u32 {
         let Some(cmt) = self.cmt.as_ref().filter(|cmt| cmt.delayed_ack) else {
             return 1;

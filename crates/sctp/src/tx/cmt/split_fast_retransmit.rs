@@ -1,5 +1,5 @@
-//! SFR-CMT: missing reports are counted, and losses recovered, per path. Reordering by a faster
-//! path is no sign of a loss (Iyengar et al. 2006, split fast retransmit).
+//! SFR-CMT: missing reports are counted, and losses recovered, per path, because reordering by a
+//! faster path is no sign of a loss (Iyengar et al. 2006, split fast retransmit).
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;

@@ -17,7 +17,8 @@ type Behind = (u64, Queued);
 #[derive(Debug, Default)]
 struct OfStream {
     messages: VecDeque<Behind>,
-    /// Number of bytes of their user data. Stored, because it is requested often, for each stream.
+    /// Number of bytes of their user data. The sum is stored, because it is requested often, for
+    /// each stream.
     bytes: usize,
 }
 
@@ -42,8 +43,8 @@ pub(super) struct DeferredMessages {
 }
 
 impl DeferredMessages {
-    /// Whether messages of this queue are deferred. Messages without a stream are, because they
-    /// could be assigned to any stream.
+    /// Whether messages of this queue are deferred. During any reset, messages without a stream are
+    /// deferred as well, because they could be assigned to any stream.
     fn holds(&self, queue_id: QueueId) -> bool {
         match queue_id {
             QueueId::Stream(stream) => self.all > 0 || self.streams.contains(stream),
@@ -188,7 +189,7 @@ impl SendQueue {
     }
 
     /// Releases the messages deferred by one call of [`Self::hold`]. `reset`: these streams, which
-    /// have no queued messages, restart with number 0.
+    /// have no queued messages, restart with stream sequence number 0.
     pub fn release(&mut self, streams: Option<&[u16]>, reset: bool) {
         match streams {
             Some(streams) if reset => {

@@ -161,8 +161,8 @@ impl SendQueue {
         })
     }
 
-    /// Reports to the scheduler that bytes of a message of `stream` were taken, which was selected
-    /// as `queue_id`.
+    /// Reports to the scheduler that `bytes` bytes of a message of `stream` were taken, after the
+    /// scheduler has selected the message's queue `queue_id`.
     fn serve(&mut self, queue_id: QueueId, stream: u16, bytes: usize, ended: bool) {
         let of_stream = |queue: &Self| {
             let waiting = queue.streams.get(stream).map_or(0, |it| it.messages.len());

@@ -14,7 +14,8 @@ pub(in crate::tx) struct SingleChunkRun<'a> {
     bytes: &'a mut usize,
     messages: &'a mut usize,
     next: &'a mut usize,
-    /// Bytes of the message that was taken last, bytes of all taken messages, and their number.
+    /// Bytes of the message that was taken last (`last`), bytes of all taken messages (`taken`),
+    /// and number of taken messages (`count`).
     last: usize,
     taken: usize,
     count: usize,
@@ -22,7 +23,7 @@ pub(in crate::tx) struct SingleChunkRun<'a> {
 
 impl SendQueue {
     /// Starts a run, if no message is partly sent, all queued messages belong to one stream, and
-    /// the scheduler has no choice.
+    /// the scheduler has no other queue to select.
     #[inline(always)]
     pub fn wholes(&mut self) -> Option<SingleChunkRun<'_>> {
         if self.paused.is_some() || self.started.is_some() {

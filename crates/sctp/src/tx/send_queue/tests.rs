@@ -427,8 +427,8 @@ impl Walked {
 }
 
 /// Compares overlapping resets of some streams and of all streams with the simple implementation:
-/// the deferred messages must match, and released ones must follow in the order of queuing over all
-/// streams.
+/// the deferred messages must be the same, and released messages must be queued in the order in
+/// which the user queued them, over all streams.
 #[test]
 fn released_messages_equal_those_of_a_plain_queue() {
     let mut held = 0;

@@ -20,8 +20,8 @@ impl Queued {
 }
 
 impl Started {
-    /// Fragment that contains the whole message, including bytes already sent, and continues at the
-    /// current position.
+    /// Fragment with the user data of the whole message, including the bytes already sent, and with
+    /// the number of the next fragment.
     fn whole(self) -> Fragment {
         Fragment {
             stream: self.stream,
@@ -146,7 +146,7 @@ impl SendQueue {
     }
 
     /// Takes one message of the queue `queue_id` if messages are sent in the order of queuing, else
-    /// all its messages.
+    /// all messages of the queue.
     fn take_run(&mut self, queue_id: QueueId, run: &mut VecDeque<Queued>) {
         let (queue, bytes) = match queue_id {
             QueueId::Stream(stream) => {

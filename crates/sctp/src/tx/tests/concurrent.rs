@@ -5,8 +5,8 @@ use super::*;
 use crate::config::BufferSplit;
 use crate::profile::{InitialCwnd, MaxBurst};
 
-/// RFC 4960, in which cwnd grows only with the cumulative TSN. The initial cwnd of 4380 bytes is
-/// four segments on each path.
+/// Concurrent multipath transfer under RFC 4960, in which cwnd grows only if the cumulative TSN
+/// advances. The initial cwnd of 4380 bytes is four segments on each path.
 fn concurrent(change: impl FnOnce(&mut Config)) -> Config {
     let mut profile = Profile::rfc4960();
     profile.max_burst_applies = MaxBurst::Off;
@@ -119,8 +119,8 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
     ] {
         let mut rig = two_paths(&concurrent(|it| it.cmt_cwnd_update = update));
         rig.drain();
-        // TSN 1 is the lowest of path 1. TSN 5 is not, because 3 is missing; then 3 is the lowest;
-        // then TSN 0 of path 0.
+        // TSN 1 is the lowest unacknowledged TSN of path 1. TSN 5 is not the lowest, because TSN 3
+        // is missing. Then TSN 3 is the lowest, and finally TSN 0 of path 0.
         let found = [
             (0, vec![(1, 1)]),
             (0, vec![(1, 1), (5, 5)]),
@@ -136,7 +136,7 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
 }
 
 /// TSN 0 is lost on path 0 and retransmitted on path 1, which also carries 1, 3, 5 and 7. The
-/// retransmission must not hide these from CUC.
+/// retransmission must not hide these TSNs from CUC.
 #[test]
 fn a_loss_on_one_path_hides_no_order_on_another() {
     let mut rig = two_paths(&concurrent(|it| {

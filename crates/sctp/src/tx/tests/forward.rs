@@ -41,7 +41,8 @@ fn late_data_is_not_sent_again_and_the_window_is_restored() {
     assert_eq!((rig.cwnd(), rig.flight()), (SEGMENT, SEGMENT));
     rig.now += 50 * MILLISECOND;
     assert_eq!(rig.sack_and_drain(1, &[]), [10, 11], "two new ones");
-    // 2 to 9 are late, and 10 and 11 are in flight: ten segments, which is the restored cwnd.
+    // Segments 2 to 9 are late, and 10 and 11 are in flight: together ten segments, which is the
+    // restored cwnd.
     assert!(rig.sack_and_drain(2, &[]).is_empty());
     assert_eq!((rig.cwnd(), rig.flight()), (10 * SEGMENT, 10 * SEGMENT));
     assert_eq!(rig.paths.get(PathId(0)).cc.ssthresh(), ssthresh);
@@ -183,8 +184,8 @@ fn with_rack_late_data_is_reported_as_well() {
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// A packet with several chunks: acknowledgments of retransmitted chunks contain no information
-/// (RFC 4138).
+/// The retransmitted packet contains several chunks: their acknowledgments do not show whether the
+/// timeout was spurious (RFC 4138).
 #[test]
 fn chunks_that_went_again_with_the_first_show_nothing() {
     let mut rig = rig(|_| ());
@@ -199,8 +200,8 @@ fn chunks_that_went_again_with_the_first_show_nothing() {
     assert_eq!(rig.counted().1, 1);
 }
 
-/// RFC 4138: the acknowledgment of a retransmission to another address contains no information
-/// about the original.
+/// RFC 4138: the acknowledgment of a retransmission to another address does not show whether the
+/// original has arrived.
 #[test]
 fn to_another_address_a_timeout_is_not_looked_into() {
     for policy in [RetransmissionPath::Same, RetransmissionPath::Alternate] {

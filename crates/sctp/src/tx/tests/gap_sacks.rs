@@ -111,7 +111,7 @@ fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
             mtu: 100,
             ..config(Profile::by_name(name).expect("it is named"))
         };
-        // Starts close to the wrap-around of TSNs.
+        // The first TSN is close to the wrap-around of TSNs.
         let start = u32::MAX - below(draw, 200) as u32;
         let mut rigs = [0; 2].map(|_| Rig::new(&config, start));
         let (lost, lies) = (below(draw, 20), below(draw, 10));

@@ -4,8 +4,9 @@ use super::*;
 
 #[test]
 fn a_long_message_begins_in_the_space_that_the_last_one_left_where_packets_are_filled() {
-    // Packets of 1432 and 600 bytes, twice; or 1432 bytes, then 600 bytes with a fragment in the
-    // rest of 1448 minus two chunk headers, then the remainder.
+    // Two messages of 2032 bytes. Without `pack_messages`, each message is sent in a packet with
+    // 1432 and a packet with 600 bytes of user data. With it, the second packet also contains the
+    // first fragment of the second message, and the third packet contains the remainder.
     for (pack_messages, packets) in [(false, 4), (true, 3)] {
         let mut config = config(Profile::rfc9260());
         config.pack_messages = pack_messages;

@@ -84,8 +84,9 @@ fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     assert!(rig.at(105).sack_and_drain(0, &[(1, 10)]).is_empty());
     assert_eq!(rig.at(110).sack_and_drain(0, &[(1, 12)]), [20, 21]);
     assert_eq!(rig.at(120).sack_and_drain(0, &[(1, 19)]).len(), 7);
-    // The SACK acknowledges 20 and not the retransmission sent at 101, which is therefore lost: it
-    // was sent first, and recovery has no reordering wait.
+    // The SACK acknowledges segment 20 and not the retransmission sent at 101 ms. The
+    // retransmission is therefore lost, because it was sent before segment 20, and recovery has no
+    // reordering wait.
     let again = rig.at(210).sack_and_drain(0, &[(1, 20)]);
     assert_eq!(again[0], 0);
     assert_eq!(rig.cwnd(), 5 * SEGMENT, "lowered twice (RFC 5681 §4.3)");
@@ -173,8 +174,8 @@ fn a_timeout_marks_what_is_overdue() {
     rig.at(100).sack_and_drain(1, &[]);
     rig.offer(2, MESSAGE);
     rig.drain();
-    // Neither the probe at 500 nor its retransmission arrives; segment 3 is sent just before T3-rtx
-    // expires.
+    // Segments 1 and 2 are lost, and so is the probe at 300 ms, which repeats segment 2. Segment 3
+    // is sent just before T3-rtx expires.
     assert_eq!(rig.due(), Some(300));
     assert_eq!(rig.at(300).expire(), [2]);
     assert_eq!(rig.due(), Some(1300));
@@ -205,7 +206,8 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     rig.at(100).sack_and_drain(0, &[(1, 2)]);
     rig.at(110).sack_and_drain(3, &[]); // 0 was late
     let before = rig.sent.len();
-    // Even five later segments now wait for a quarter of the round-trip time, which is 112 ms.
+    // Even after five later segments have arrived, the sender now waits for a quarter of the
+    // round-trip time of 112 ms.
     rig.at(112).sack_and_drain(3, &[(4, 8)]);
     assert!(rig.sent[before..].iter().all(|sent| sent.0 >= 20));
     assert_eq!(rig.due(), Some(137));

@@ -13,8 +13,8 @@ fn rig(set: impl FnOnce(&mut Config)) -> Rig {
     Rig::new(&config, 1)
 }
 
-/// Segment 0 of 20 is lost. At the third report 19 are unacknowledged, and cwnd falls to 10. From
-/// then on `delivered x 10 / 19` segments are sent, the retransmission first.
+/// Segment 0 of 20 is lost. At the third report 19 segments are unacknowledged, and cwnd falls to
+/// 10 segments. From then on `delivered x 10 / 19` segments are sent, the retransmission first.
 #[test]
 fn one_segment_goes_for_every_second_that_arrives() {
     let sent = |proportional: bool| -> Vec<usize> {
@@ -25,7 +25,7 @@ fn one_segment_goes_for_every_second_that_arrives() {
             .map(|highest| rig.sack_and_drain(0, &[(1, highest)]).len())
             .collect()
     };
-    // Two new segments replace the first two, then the loss is detected.
+    // The first two SACKs each release a new segment, and the third SACK detects the loss.
     assert_eq!(sent(true), [1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(sent(false), [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
 }

@@ -131,9 +131,9 @@ fn the_least_round_trip_is_kept() {
     }
 }
 
-/// The thresholds of a path's errors (RFC 9260 §8.2, RFC 7829 §3): more than PFMR, more than
-/// Path.Max.Retrans. An inactive path continues to count errors if they rank inactive paths, or if
-/// the primary path may still be switched.
+/// The state of a path changes when it has more errors than PFMR, and again when it has more than
+/// Path.Max.Retrans (RFC 9260 §8.2, RFC 7829 §3). An inactive path continues to count errors if
+/// inactive paths are ranked by them, or if the primary path may still be switched.
 #[test]
 fn errors_lead_from_state_to_state() {
     let mut profile = Profile::rfc9260();
@@ -163,8 +163,8 @@ fn errors_lead_from_state_to_state() {
 }
 
 /// RFC 9260 §7.2.3: only one packet is sent until data is acknowledged. In ns-2's module any SACK
-/// allows filling cwnd, which is one segment (`RtxMarkedChunks`, `RTX_LIMIT_CWND`): here with 616
-/// and 1232 bytes, and a third chunk beyond it.
+/// allows the sender to fill cwnd (`RtxMarkedChunks`, `RTX_LIMIT_CWND`). Here cwnd is one segment:
+/// chunks are sent while 616 and 1232 bytes are in flight, so the second of them exceeds cwnd.
 #[test]
 fn a_sack_that_acknowledges_nothing_fills_cwnd_after_a_timeout_under_ns2_alone() {
     let rules = [(ns2_era(), vec![1, 2]), (Profile::rfc2960(), vec![])];

@@ -102,7 +102,7 @@ fn max_burst_is_for_every_two_packets_acknowledged() {
         assert_eq!(rig.drain().len(), sent, "{acked} acknowledged");
         begin(&mut rig);
     }
-    // The packets of SACKs that are processed together are added.
+    // If several SACKs are processed together, the packets that each of them permits are added.
     let before = rig.sender.cumulative_tsn_ack_point().next();
     for acked in 1..=3 {
         rig.sack(before.distance_from(rig.start) + 2 * acked, &[], 1 << 30);
@@ -138,7 +138,8 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
         rig.sack_and_drain(0, &[(1, highest)]);
     }
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
-    // All SACKs but the last one are lost. It releases ten segments, of which four are sent.
+    // All SACKs but the last one are lost. The last SACK releases ten segments, of which four are
+    // sent.
     let next = rig.sender.next_tsn().distance_from(rig.start);
     assert_eq!(rig.sack_and_drain(next, &[]).len(), 4);
     assert_eq!(
@@ -148,8 +149,8 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
     );
 }
 
-/// In ns-2.35 retransmissions because of a SACK count towards the burst of the next SACK, if not
-/// all marked chunks were sent.
+/// In ns-2.35 retransmissions because of a SACK count towards the burst of the next SACK if some
+/// marked chunks were not sent.
 #[test]
 fn ns2_counts_a_retransmission_before_which_more_was_marked() {
     let mut profile = ns2_era();
