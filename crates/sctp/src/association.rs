@@ -155,7 +155,7 @@ pub struct Association {
     /// Whether messages take the slow path, because of a default abandonment policy or the DTLS
     /// chunk.
     slow_send: bool,
-    /// Stream values set by the user.
+    /// Scheduler values of streams (priorities or weights) that the user has set.
     stream_values: LazyBox<BTreeMap<u16, u16>>,
     events: EventQueue,
     random: CompactRandom,

@@ -289,8 +289,8 @@ settings_with_bbr! {
         /// for one of higher priority (RFC 7496 §3.2). Not a key of spec files, because the
         /// priority only matters to programs that send messages of different priorities.
         priority: Option<u32> = None;
-        /// Profile: the RFC or implementation to follow, with the values of all switches, which may
-        /// differ from it.
+        /// Profile: the RFC or implementation to follow, and the values of all switches, which the
+        /// user can change one by one.
         profile: Profile = Profile::default();
         /// Parameters of the congestion control algorithms, without those of `bbr` and `bbr1`,
         /// which are settings, and those of `binomial` and `rsctp`, which are switches of the
@@ -360,11 +360,11 @@ impl Config {
         mtu::max_packet(self.mtu, remote, self.encapsulation)
     }
 
-    /// Source address for packets to `remote`: the address in [`Config::addresses`] of the same
-    /// family with the longest common prefix (as RFC 6724 §5, rule 8). If several addresses share
-    /// the longest prefix, `preferred` is used, so that both directions use the same network. If no
-    /// addresses are configured, the result is `preferred`. `None` if no address has the family of
-    /// `remote`.
+    /// Source address for packets to `remote`: the address of the same family in
+    /// [`Config::addresses`] that has the longest prefix in common with `remote` (like RFC 6724 §5,
+    /// rule 8). If several addresses share the longest prefix, `preferred` is used, so that both
+    /// directions use the same network. If no addresses are configured, the result is `preferred`.
+    /// `None` if no address has the family of `remote`.
     pub(crate) fn local_address_for(
         &self,
         remote: IpAddr,

@@ -90,7 +90,7 @@ pub(crate) struct TieTags {
 }
 
 impl TieTags {
-    /// No association existed.
+    /// Value in a cookie if no association existed when the INIT arrived.
     pub(crate) const NONE: TieTags = TieTags { local: 0, peer: 0 };
 
     pub(crate) fn draw(random: &mut Random) -> Self {
@@ -125,7 +125,7 @@ impl Cookie {
 
     /// Appends the cookie to `out`, whose length must be a multiple of 4.
     fn encode(&self, out: &mut BytesMut) {
-        // Written in place, so that memory is reserved once.
+        // The cookie is written in place, so that memory is reserved only once.
         let (begin, usual) = (out.len(), self.usual_len());
         out.resize(begin + usual.next_multiple_of(4), 0);
         let mut to = &mut out[begin..];

@@ -240,10 +240,10 @@ impl Endpoint {
     }
 
     /// Sets the number of associations above which no incoming association is accepted; 65,536 by
-    /// default. If it is reached, and one peer address (for IPv6, its first 64 bits) has more than
-    /// an eighth of the associations, one of these is closed to make space for another peer
-    /// ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): preferably one that has
-    /// received no packet since the handshake.
+    /// default. If this number is reached, and one peer address (for IPv6, its first 64 bits) has
+    /// more than an eighth of the associations, one of its associations is closed to make space for
+    /// another peer ([`CloseReason::Displaced`](crate::CloseReason::Displaced)). Associations that
+    /// have received no packet since the handshake are closed first.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;
     }
@@ -323,8 +323,8 @@ impl Endpoint {
     }
 
     /// Finds an association with an event, and makes it the first in the queue; returns `false` if
-    /// there is none. Separate from [`Self::next_event`], because most queued associations have
-    /// only messages.
+    /// there is none. This function is separate from [`Self::next_event`], because most queued
+    /// associations have only messages.
     #[inline(never)]
     fn find_event(&mut self) -> bool {
         while let Some(slot) = self.table.next_ready() {
@@ -431,9 +431,9 @@ impl Endpoint {
     /// packet's verification tag matches the association (RFC 6951 §5.4); packets without an
     /// association are answered to their source.
     ///
-    /// Returns the association that processed the packet, because the packet has its verification
-    /// tag or created it. A driver under load can use it to distinguish packets of peers from
-    /// packets of unknown sources.
+    /// Returns the association that processed the packet: the packet has the association's
+    /// verification tag, or has created the association. A driver under load can use the result to
+    /// distinguish packets of peers from packets of unknown sources.
     ///
     /// # Panics
     /// `range` is not within the block.

@@ -319,10 +319,10 @@ impl CloseReason {
     }
 
     /// Whether the association failed because the peer already has an association with the same
-    /// address and SCTP port that uses another UDP port of the address (Restart of an Association
-    /// with New Encapsulation Port, RFC 6951 §5.4) or other addresses (RFC 9260 §3.3.10.11).
-    /// Several hosts behind one NAT address may choose the same SCTP port, so an association from
-    /// another port may succeed.
+    /// address and SCTP port. That association uses another UDP port of the address (Restart of an
+    /// Association with New Encapsulation Port, RFC 6951 §5.4) or other addresses (RFC 9260
+    /// §3.3.10.11). Several hosts behind one NAT address may choose the same SCTP port, so an
+    /// association from another port may succeed.
     pub fn is_port_collision(&self) -> bool {
         use cause::code::{RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT};
         let Self::AbortedByPeer { cause: Some(cause) } = self else {

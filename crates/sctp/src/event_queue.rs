@@ -138,13 +138,13 @@ impl IsEmpty for Backlog {
     }
 }
 
-/// There is output about which the driver was not notified.
+/// Flag: there is output about which the driver was not notified.
 const NEWS: u8 = 1;
-/// [`Output::Writable`](crate::Output::Writable) must be returned.
+/// Flag: [`Output::Writable`](crate::Output::Writable) must be returned.
 const WRITABLE: u8 = 2;
-/// The user waits for space in the send buffer.
+/// Flag: the user waits for space in the send buffer.
 const WANTS_ROOM: u8 = 4;
-/// The user has requested [`Output::Sent`](crate::Output::Sent).
+/// Flag: the user has requested [`Output::Sent`](crate::Output::Sent).
 const REPORTS_SENT: u8 = 8;
 
 /// Queue of events in the order in which they occurred.

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(QuotedPacket::read(false, &v4(6, &sctp(0))), None);
         let later = [SCTP, 0, 0, 8, 0, 0, 0, 0];
         assert_eq!(QuotedPacket::read(true, &v6(44, &later)), None);
-        // A very long chain of extension headers.
+        // A very long chain of extension headers is not parsed.
         let chain = [60, 0, 0, 0, 0, 0, 0, 0].repeat(50);
         assert_eq!(QuotedPacket::read(true, &v6(60, &chain)), None);
     }

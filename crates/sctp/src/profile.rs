@@ -31,9 +31,9 @@ use rsctp::{with_rsctp, without_rsctp};
 pub(crate) const MIN_RTO: Nanos = MILLISECOND;
 /// Maximum duration of a timer.
 pub(crate) const MAX_SPAN: Nanos = 86_400 * SECOND;
-/// Range of timeouts.
+/// Range that timeout settings accept.
 const TIMEOUT: Kind = Kind::duration(MIN_RTO, MAX_SPAN);
-/// Range of measurement intervals.
+/// Range that settings of measurement intervals accept.
 const INTERVAL: Kind = Kind::duration(MILLISECOND, MAX_SPAN);
 
 with_rsctp! {
@@ -125,9 +125,9 @@ with_rsctp! {
     /// If cwnd equals ssthresh, use slow start. Off: congestion avoidance.
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1", not with congestion in own_slow_start_exit;
     /// L: maximum increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260:
-    /// L should be 1 and may be larger. RFC 3465 allows TCP 2. With delayed SACKs, cwnd grows by
-    /// half per round trip with L = 1, and doubles with L = 2. After a timeout L is 1 (RFC 3465
-    /// §2.3). A larger L causes larger bursts; `pacing` spreads them.
+    /// L should be 1 and may be larger. RFC 3465 allows L = 2 for TCP. With delayed SACKs, cwnd
+    /// grows by half per round trip with L = 1, and doubles with L = 2. After a timeout L is 1 (RFC
+    /// 3465 §2.3). A larger L causes larger bursts; `pacing` spreads them.
     abc_limit: u32, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion in own_window or rate_limited_increase;
@@ -230,9 +230,9 @@ with_rsctp! {
     /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 requires of TCP.
     /// Off: send SACKs immediately only while a gap remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack, not with sack_frequency = 1;
-    /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK
-    /// does. Off (ns-2.35): the packet still counts, so that the next packet is acknowledged as
-    /// well. The first packet with DATA also counts if it has several chunks, and a gap is
+    /// The SACK that answers a duplicate restarts the count of packets until the next SACK, as any
+    /// SACK does. Off (ns-2.35): the packet still counts, so that the next packet is acknowledged
+    /// as well. The first packet with DATA also counts if it has several chunks, and a gap is
     /// acknowledged immediately even if a later chunk of the same packet fills it. The first TSN is
     /// acknowledged immediately whenever it arrives, and never counts.
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack, not with sack_frequency = 1;

@@ -82,7 +82,8 @@ pub struct Receiver {
     /// Setting [`Config::partial_delivery_point`], in bytes.
     partial_delivery_point: OptionalNanos,
     window: ReceiveWindow,
-    /// Length in bytes of the current packet, if known, and of its buffered slices.
+    /// Length in bytes of the current packet, if known (`packet`), and of its buffered slices
+    /// (`sliced`).
     packet: usize,
     sliced: usize,
     /// Next expected TSN, if it was dropped for lack of space; used by profiles that drop silently.
@@ -176,7 +177,8 @@ impl Receiver {
         ))
     }
 
-    /// `user_data` creates a slice of the packet. Inlined into each caller with everything below.
+    /// Processes a chunk; `user_data` creates a slice of the packet. The function is inlined into
+    /// each caller, together with the functions that it calls for every chunk.
     #[inline(always)]
     fn take_data(
         &mut self,
@@ -473,7 +475,7 @@ impl Receiver {
     /// arrive, up to [`Config::max_message`].
     ///
     /// # Errors
-    /// A message is longer than that. Its gathered data was dropped.
+    /// A message is longer than [`Config::max_message`]. Its assembled data was dropped.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
         match self.poll_whole() {
             None => self.poll_assembled(|_| false),

@@ -449,8 +449,8 @@ impl Sender {
         if self.outstanding.takes_a_look() {
             return self.wants_to_send_some(now, paths);
         }
-        // Checked first, because this is called after every packet, and a pure receiver never has
-        // queued data.
+        // This is checked first, because the method is called after every packet, and a pure
+        // receiver never has queued data.
         if self.queue.is_empty() {
             return None;
         }

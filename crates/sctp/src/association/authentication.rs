@@ -20,8 +20,8 @@ use crate::event::Event;
 const PLAIN: [u8; 5] = [kind::DATA, kind::I_DATA, kind::SACK, kind::ECNE, kind::CWR];
 
 impl Association {
-    /// Whether both ends support AUTH (RFC 4895), which the setting
-    /// [`Config::authentication`](crate::Config::authentication) offers.
+    /// Whether both ends offered AUTH (RFC 4895), this side because of the setting
+    /// [`Config::authentication`](crate::Config::authentication).
     pub(crate) fn is_authenticated(&self) -> bool {
         self.auth.as_ref().is_some_and(|auth| auth.is_agreed())
     }
@@ -50,9 +50,9 @@ impl Association {
     /// any time. Packets are authenticated with the active key when they are assembled, so a
     /// deactivated key is no longer used.
     ///
-    /// To change keys during an association, both ends [`SharedKeys::set`] the new key, then both
-    /// [`SharedKeys::activate`] it, and when [`Event::PeerAuthKey`] has reported that the peer uses
-    /// it, they [`SharedKeys::delete`] the old one.
+    /// To change keys during an association, both ends add the new key by [`SharedKeys::set`], and
+    /// then both select it by [`SharedKeys::activate`]. When [`Event::PeerAuthKey`] has reported
+    /// that the peer uses it, they remove the old key by [`SharedKeys::delete`].
     ///
     /// # Errors
     /// AUTH is not offered, or the error of `change`.

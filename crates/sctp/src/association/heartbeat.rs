@@ -305,8 +305,8 @@ impl Association {
     }
 
     /// Processes a HEARTBEAT ACK: the path is alive (RFC 9260 §8.3). Only an answer to a HEARTBEAT
-    /// sent to this path counts, so that an attacker who did not see it can neither confirm a path
-    /// (§5.4) nor report measurements.
+    /// sent to this path counts, so that an attacker who did not see the HEARTBEAT can neither
+    /// confirm a path (§5.4) nor report measurements.
     pub(crate) fn on_heartbeat_ack(
         &mut self,
         now: Nanos,

@@ -42,8 +42,8 @@ impl Association {
         }
     }
 
-    /// Sets up the receiver after the handshake. It is created at once if a negotiated extension
-    /// may need it before the first DATA. Data received before a restart stays readable.
+    /// Sets up the receiver after the handshake. The receiver is created at once if a negotiated
+    /// extension may need it before the first DATA. Data received before a restart stays readable.
     #[cold]
     #[inline(never)]
     pub(super) fn receive_anew(&mut self) {

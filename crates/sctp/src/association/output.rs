@@ -94,8 +94,8 @@ impl Association {
     }
 
     /// Next message, or part of an incomplete message (partial flag, RFC 9260 §11.1.7, §6.9), even
-    /// if events precede it. Intended for users that process data before a message is complete, or
-    /// accept messages of any length.
+    /// if events precede it. This method is for users that process data before a message is
+    /// complete, or accept messages of any length.
     ///
     /// Parts of one message are returned in order. No other data of its stream is returned before
     /// its last part, but data of other streams may come in between. Messages are returned in parts

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingControl(u8);
 
-/// A pending item or condition.
+/// A control chunk that must be sent, or a condition that restricts which chunks may be sent.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum ControlTask {

@@ -470,7 +470,8 @@ impl Association {
         match self.paths.find(path.remote) {
             Some(_) if !self.may_reply() => discards.count(DiscardReason::RateLimited),
             Some(to) if matches!(self.state, State::Active(_)) => {
-                // Copied, because a queued answer should not keep the received datagram in memory.
+                // The parameters are copied, because a queued answer should not keep the received
+                // datagram in memory.
                 let parameters = match self.answer_info(now, path, info) {
                     Some(answer) => answer,
                     None => Bytes::copy_from_slice(parameters),
@@ -488,7 +489,7 @@ impl Association {
     ///
     /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. In this state an ABORT with the
     /// T bit means that the peer has already closed the association and its SHUTDOWN COMPLETE was
-    /// lost, because a later packet of this side was out of the blue for the peer (§8.4).
+    /// lost: a later packet of this side was then out of the blue for the peer (§8.4).
     fn on_abort(&mut self, abort: &Abort, discards: &mut DiscardCounts) {
         let mut first = None;
         let mut said = None;

@@ -45,9 +45,9 @@ fn chunk_of(bytes: &[u8]) -> Auth {
     }
 }
 
-/// Expected values were computed by an independent program (Python's `hmac` and `hashlib`) over the
-/// bytes in the order of RFC 4895 §6.1 and §6.2: the secret, the peer's vector, which is shorter
-/// and therefore the smaller number, and this end's vector.
+/// The expected values were computed by an independent program (Python's `hmac` and `hashlib`) over
+/// the bytes in the order of RFC 4895 §6.1 and §6.2: the secret, the peer's vector, and this end's
+/// vector. The peer's vector is shorter and therefore the smaller number.
 #[test]
 fn an_hmac_computed_by_hand() {
     let peer = offer(3, &[0xC1], &[0, 3, 0, 1]);

@@ -177,7 +177,8 @@ impl Config {
         }
     }
 
-    /// Returns an error if a setting without effect differs from its default.
+    /// Returns an error if the setting `name` differs from its default although it has no effect,
+    /// for the reason `why`.
     ///
     /// # Errors
     /// The setting differs from its default.

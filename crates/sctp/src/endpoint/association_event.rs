@@ -41,7 +41,7 @@ pub struct AssociationEvent(pub(super) Input);
 #[derive(Debug)]
 pub(super) enum Input {
     Packet(Box<ForwardedPacket>),
-    /// With the endpoint's settings.
+    /// Packet with a COOKIE ECHO, the decoded cookie, and the endpoint's settings.
     CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Arc<Config>),
     Icmp(Nanos, QuotedPacket, IcmpError),
     /// The unanswered control chunk should be retransmitted immediately.

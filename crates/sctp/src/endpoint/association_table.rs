@@ -1,9 +1,9 @@
 //! Associations of an endpoint, found by the peer's address and port.
 //!
 //! A verified address (RFC 9260 §5.4) belongs to one association. Other associations may list the
-//! address while it is not verified; they then receive only their own packets from it, identified
-//! by their tags, so that a peer that lists an address neither locks out its owner nor impersonates
-//! it (RFC 5062 §2).
+//! address as unverified. They receive only their own packets from it, identified by their tags. A
+//! peer that lists the address of another host therefore neither locks out that host nor
+//! impersonates it (RFC 5062 §2).
 
 mod detached;
 
@@ -245,7 +245,7 @@ impl AssociationTable {
             return false;
         }
         self.slots.of_mut(slot).keys.push(key);
-        // Cached, because the next packets probably belong to this association.
+        // The key is cached, because the next packets probably belong to this association.
         self.last = Some((key, slot));
         if self.claims.is_empty() {
             return true;
@@ -264,7 +264,8 @@ impl AssociationTable {
     fn own_verified(&mut self, slot: u32, key: Key) {
         if !self.own(slot, key) {
             let Key { address, .. } = key;
-            // A detached association may verify the address of another peer before it is disowned.
+            // A detached association may verify the address of another peer before the endpoint has
+            // removed the address from it.
             debug_assert!(
                 self.shard.has_any() || self.detached.has_any(),
                 "two have verified {address}"
@@ -358,7 +359,7 @@ impl AssociationTable {
     }
 
     /// Records that a packet belonged to the association. `way`: further packets with this flow key
-    /// belong to it, too.
+    /// belong to the association, too.
     pub(super) fn came(&mut self, way: Option<FlowKey>, slot: u32) {
         self.way = way.map(|way| (way, slot));
     }

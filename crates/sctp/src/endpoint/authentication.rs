@@ -84,7 +84,7 @@ impl Endpoint {
     }
 }
 
-/// Implementation of [`Endpoint::admits_cookie`]; `keys` are the endpoint's.
+/// Implementation of [`Endpoint::admits_cookie`]; `keys` are the keys of the endpoint.
 pub(super) fn voucher_admits(
     association: Option<&mut Association>,
     keys: &SharedKeys,

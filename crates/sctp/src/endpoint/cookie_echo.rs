@@ -24,8 +24,8 @@ use crate::dtls_chunk::Security;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Neither tag matches, but the Tie-Tags match: the peer restarted. Or only the local tag
-    /// matches and the association is already established; the peer then restarts too, because data
-    /// exchanged under its former tag is lost for it.
+    /// matches and the association is already established. This also counts as a restart, because
+    /// the peer has lost the data exchanged under its former tag.
     Restart,
     /// Only the local tag matches: both ends sent an INIT, and the peer's later INIT won.
     PeerBeganAnew,
@@ -184,7 +184,7 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     pub(super) fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
-        // In microseconds, rounded up (RFC 9260 §3.3.10.3).
+        // The staleness is sent in microseconds, rounded up (RFC 9260 §3.3.10.3).
         let measure_of_staleness = u32::try_from(staleness.div_ceil(1_000)).unwrap_or(u32::MAX);
         let causes = Causes::of(&[Cause::StaleCookie {
             measure_of_staleness,
@@ -253,10 +253,9 @@ impl Endpoint {
         Some(id.slot)
     }
 
-    /// Whether the cookie belongs to an association that was closed, or may have been closed
-    /// because tags are remembered for a limited time. In the second case the peer must start again
-    /// with an INIT. A new peer therefore loses one round trip if very many other associations
-    /// close at the same time.
+    /// Whether the cookie belongs to a closed association, or may belong to one whose tag is no
+    /// longer remembered. In the second case the peer must start again with an INIT. A new peer
+    /// therefore loses one round trip if very many other associations close at the same time.
     #[cold]
     #[inline(never)]
     fn comes_late(&mut self, arrival: Arrival, cookie: &Cookie) -> bool {

@@ -27,10 +27,10 @@ pub(super) fn carries_data(first: Frame<'_>) -> bool {
 }
 
 impl Endpoint {
-    /// Finds the association of a packet that does not start with INIT or COOKIE ECHO. Tried in
-    /// this order: the association with the source address, one with a matching tag that lists the
-    /// source address unverified, and one that waits for an INIT ACK with this tag. `None` if the
-    /// sender is a peer of another shard.
+    /// Finds the association of a packet that does not start with INIT or COOKIE ECHO. The
+    /// associations are tried in this order: the one with the source address, one with a matching
+    /// tag that lists the source address as unverified, and one that waits for an INIT ACK with
+    /// this tag. `None` if the sender is a peer of another shard.
     pub(super) fn lookup(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let tag = arrival.header.verification_tag;
@@ -111,8 +111,8 @@ impl Endpoint {
     }
 
     /// Changes the tag of an association that restarts the setup after a Stale Cookie error (RFC
-    /// 9260 §5.2.6; §5.3.1 requires a new tag). The peer may have accepted an earlier cookie. It
-    /// would then discard a cookie with the same tag (§5.2.4).
+    /// 9260 §5.2.6; §5.3.1 requires a new tag). The peer may have accepted an earlier cookie. If
+    /// so, the peer would discard a new cookie with the same tag (§5.2.4).
     #[cold]
     #[inline(never)]
     fn renew_tag(&mut self, now: Nanos, slot: u32) {

@@ -1,9 +1,9 @@
 //! Associations that their driver owns, for example on another thread.
 //!
 //! The endpoint keeps a view of such an association, to demultiplex packets of its peer and to
-//! answer the INIT of a restarted peer. The endpoint passes packets as [`AssociationEvent`]s.
-//! [`EndpointEvent`]s inform the endpoint about the tags and addresses of the association, and
-//! about its end.
+//! answer the INIT of a restarted peer. The endpoint passes packets to the association as
+//! [`AssociationEvent`]s. [`EndpointEvent`]s inform the endpoint about the tags and addresses of
+//! the association, and about its end.
 
 mod dtls;
 
@@ -47,7 +47,7 @@ enum Notice {
     /// The association opened a DTLS chunk whose content is this packet, which starts with a COOKIE
     /// ECHO.
     CookieEcho(Box<ForwardedPacket>),
-    /// The cookie of a COOKIE ECHO has expired, by this time in nanoseconds.
+    /// The cookie of a COOKIE ECHO expired this number of nanoseconds ago.
     StaleCookie(Arrival, Box<Cookie>, Nanos),
     /// The association is closed, and has sent its final packet.
     Closed(AssociationView),

@@ -1,11 +1,11 @@
 //! Incoming associations that wait for the user's decision.
 //!
 //! No state is stored at INIT (RFC 9260 §5.1.3). The packet with the COOKIE ECHO is stored, because
-//! it shows that the peer is reachable at its address. It is not answered before the user has
-//! decided; meanwhile the peer retransmits it by T1-cookie, without effect. If the user accepts,
-//! the packet is processed as if it had just arrived. If the user refuses, an ABORT is sent and the
-//! packet is deleted. The ABORT may be lost, so a later copy of the COOKIE ECHO is presented to the
-//! user again.
+//! it shows that the peer is reachable at its address. The COOKIE ECHO is not answered before the
+//! user has decided; meanwhile the peer retransmits it by T1-cookie, without effect. If the user
+//! accepts, the packet is processed as if it had just arrived. If the user refuses, an ABORT is
+//! sent and the packet is deleted. The ABORT may be lost, so a later copy of the COOKIE ECHO is
+//! presented to the user again.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -24,7 +24,8 @@ use crate::discard::DiscardReason;
 /// Incoming association that waits for the user's decision: see [`Endpoint::poll_incoming`]. The
 /// peer waits until it is [accepted](Self::accept) or [refused](Self::refuse), restarts, or its
 /// cookie expires; dropping this value has no effect. If a refused peer sends its COOKIE ECHO
-/// again, it waits again under the same tag, and an earlier value for it is valid again.
+/// again, the peer waits again under the same tag, and an earlier `Incoming` of this peer is valid
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
@@ -163,7 +164,7 @@ impl PendingIncoming {
             arrival,
             peer_tag: cookie.peer_tag,
             until: cookie.created_at.saturating_add(cookie.lifespan),
-            // Copied, so that the packet does not keep a larger receive buffer in memory.
+            // The packet is copied, so that it does not keep a larger receive buffer in memory.
             packet: Bytes::copy_from_slice(&packet),
             told: false,
         });

@@ -29,8 +29,8 @@ enum Collision {
     /// Both ends sent an INIT: the INIT ACK has the same parameters as the own INIT, including the
     /// tag (§5.2.1).
     SameTag(TieTags),
-    /// As above, but the INIT came from an address to which this end did not connect. The INIT ACK
-    /// is sent to an address in the INIT to which this end did connect.
+    /// Like `SameTag`, but the INIT came from an address to which this end did not connect. The
+    /// INIT ACK is sent to an address in the INIT to which this end did connect.
     SameTagTo(IpAddr),
     /// The peer may have lost its state: the INIT ACK has a new tag, and the cookie contains the
     /// current tags (§5.2.2).
@@ -83,7 +83,7 @@ impl Endpoint {
     }
 
     /// Settings of the association in `slot`, if it is being set up and the endpoint's settings
-    /// have changed since.
+    /// have changed since the attempt began.
     fn settings_of_attempt(&self, slot: u32) -> Option<Arc<Config>> {
         let association = self.table.get(slot)?;
         let config = association.shared_config();

@@ -20,10 +20,10 @@ fn is_refused(ack: Frame<'_>) -> bool {
 }
 
 impl Endpoint {
-    /// Handles an expected INIT ACK with an invalid field; returns whether `first` is one. With
-    /// Initiate Tag 0 the attempt fails. With an a_rwnd below 1,500 bytes the INIT ACK is ignored.
-    /// Both are answered by an ABORT with the Initiate Tag, or, if that is 0, with the packet's tag
-    /// and the T bit.
+    /// Handles an expected INIT ACK with an invalid field; returns whether `first` is such an INIT
+    /// ACK. With Initiate Tag 0 the attempt fails. With an a_rwnd below 1,500 bytes the INIT ACK is
+    /// ignored. In both cases the answer is an ABORT with the Initiate Tag, or, if the Initiate Tag
+    /// is 0, with the packet's tag and the T bit.
     pub(super) fn refuses_init_ack(
         &mut self,
         slot: u32,

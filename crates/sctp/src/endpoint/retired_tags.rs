@@ -1,4 +1,4 @@
-//! Tags of recently closed associations. They prevent that a captured COOKIE ECHO restores an
+//! Tags of recently closed associations. They prevent a captured COOKIE ECHO from restoring an
 //! association, and identify late data after a SHUTDOWN.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,8 +35,8 @@ struct Retired {
 pub(super) enum TagHistory {
     /// The association was closed.
     Over,
-    /// The association may have been closed, because the cookie is older than all remembered tags,
-    /// by this time in nanoseconds.
+    /// It is unknown whether the association was closed, because the cookie is older than all
+    /// remembered tags. The value is the difference in nanoseconds.
     Unknown(Nanos),
 }
 

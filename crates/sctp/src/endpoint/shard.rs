@@ -4,10 +4,10 @@
 //! The shards have one port at the same addresses, so a peer sees a single SCTP endpoint, which has
 //! at most one association with it (RFC 9260 §1.2). A verification tag identifies the shard,
 //! because each shard draws tags of a separate class. An INIT has no tag (§8.5.1 A), and a
-//! reflected tag is the peer's (§8.5.1 B, C), so for these the peer's address must identify the
-//! shard. Therefore the driver, which knows the other shards, stores the verified addresses of the
-//! peers of all shards. This store is consulted if an association begins, ends or gets another
-//! address, and for packets that no association accepts.
+//! reflected tag is the peer's (§8.5.1 B, C), so packets with either must be assigned to a shard by
+//! the peer's address. Therefore the driver, which knows the other shards, stores the verified
+//! addresses of the peers of all shards. This store is consulted if an association begins, ends or
+//! gets another address, and for packets that no association accepts.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -47,8 +47,8 @@ pub(super) struct Shard(Option<Box<ShardMembership>>);
 #[derive(Debug)]
 struct ShardMembership {
     peers: Box<dyn ShardPeers>,
-    /// Released addresses that are retained until [`Shard::settle`], and whether addresses are
-    /// retained now.
+    /// Released addresses that are retained until [`Shard::settle`] (`held`), and whether addresses
+    /// are retained now (`holds`).
     held: Vec<(u16, IpAddr)>,
     holds: bool,
     /// Shard of the current packet, if it is not this one.

@@ -4,7 +4,7 @@
 //! packets for each slot. Therefore no new peer is refused while some address has more than its
 //! share of the slots; instead, one association of that address is removed. A silent association is
 //! preferred, which has received no packet since the handshake and did not answer a HEARTBEAT. A
-//! new peer at the address itself replaces only a silent association. While slots are free, one
+//! new peer at that same address replaces only a silent association. While slots are free, one
 //! address may use all of them.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -150,8 +150,8 @@ impl<K: Hash + Eq> SipHashMap<K> {
         if left == 0 {
             self.many = None;
         } else if many.most > KEPT && left < many.most / 8 {
-            // Shrunk to twice the number of entries, so that many insertions or removals precede
-            // the next change of size.
+            // The table is shrunk to twice the number of entries, so that many insertions or
+            // removals precede the next change of size.
             many.most = 2 * left;
             many.table.shrink_to(many.most);
         }

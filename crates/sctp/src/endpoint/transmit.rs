@@ -97,8 +97,8 @@ impl Endpoint {
 
     /// Like [`Association::send`]; `None` if the association does not exist. The caller should
     /// drain `poll_transmit` afterwards. Unlike after [`Endpoint::association_mut`], the
-    /// association is polled again only if the message may change its output. It cannot if earlier
-    /// messages are still waiting for cwnd.
+    /// association is polled again only if the message may change its output. The message cannot
+    /// change the output if earlier messages are still waiting for cwnd.
     #[inline]
     pub fn send(
         &mut self,

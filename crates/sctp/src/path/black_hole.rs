@@ -17,7 +17,7 @@ const PAIRS_PER_RTO: u64 = 4;
 /// Number of answered small probes after which the path is known to carry small packets.
 const MIN_ANSWERED: u32 = 2;
 
-/// Kind of a probe.
+/// Size class of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A packet of the current size.

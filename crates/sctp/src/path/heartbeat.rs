@@ -186,8 +186,8 @@ impl Heartbeat {
         true
     }
 
-    /// Processes the answer to the HEARTBEAT with `nonce`. It and earlier HEARTBEATs are no longer
-    /// outstanding. `None` if no outstanding HEARTBEAT has this nonce.
+    /// Processes the answer to the HEARTBEAT with `nonce`. This HEARTBEAT and all earlier
+    /// HEARTBEATs are no longer outstanding. `None` if no outstanding HEARTBEAT has this nonce.
     pub(crate) fn answered(&mut self, nonce: u64) -> Option<HeartbeatResult> {
         let index = self
             .unanswered

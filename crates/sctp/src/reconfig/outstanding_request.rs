@@ -67,7 +67,7 @@ pub(crate) struct OutstandingRequests {
     /// Whether the peer had acknowledged all data sent before the reset when the request was last
     /// transmitted. The response "In progress" is then not plausible.
     pub(crate) all_was_there: bool,
-    /// Number of such implausible responses.
+    /// Number of implausible responses "In progress": see `all_was_there`.
     pub(crate) senseless: u32,
     /// Whether the peer requested an association reset at the same time.
     pub(crate) crossed: bool,

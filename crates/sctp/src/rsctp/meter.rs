@@ -103,8 +103,8 @@ impl Meter {
     }
 
     fn way(&mut self, path: Path) -> Option<&mut Way> {
-        // Searches linearly, because there are usually one or two paths, and consecutive chunks use
-        // the same path.
+        // The search is linear, because there are usually one or two paths, and consecutive chunks
+        // use the same path.
         match self.ways.iter().position(|way| way.path == path) {
             Some(index) => self.ways.get_mut(index),
             None if self.ways.len() < Paths::MAX => {

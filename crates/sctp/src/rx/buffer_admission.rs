@@ -160,8 +160,8 @@ impl Receiver {
     }
 
     /// Whether a chunk is readable at once although it does not fit, because it continues a message
-    /// in partial delivery: I-DATA, or the next DATA in order. The buffered data may only wait for
-    /// the end of that message.
+    /// in partial delivery: I-DATA, or the next DATA in order. For DATA there must be no gap, so
+    /// that all buffered data waits only for the end of that message.
     fn can_pass_through(&self, chunk: &ChunkView<'_>, bytes: u64) -> bool {
         let goes_on = if chunk.is_interleaved {
             self.reassembly.continues_open(chunk.place)
@@ -207,7 +207,7 @@ impl Receiver {
     }
 
     /// Counts the memory that the current packet keeps alive, and copies buffered data out of its
-    /// packets if that is too much.
+    /// packets if this memory exceeds the limit.
     #[inline]
     pub(super) fn weigh(&mut self) {
         if self.sliced > 0 {

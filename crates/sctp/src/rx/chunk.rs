@@ -20,7 +20,7 @@ pub(super) struct ChunkView<'a> {
     /// Stream sequence number, or the lower 16 bits of the message identifier, as reported to the
     /// user.
     pub ssn: Ssn,
-    /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts.
+    /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts messages.
     pub number: Mid,
     /// Position among the fragments.
     pub place: Place,

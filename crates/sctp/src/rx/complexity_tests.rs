@@ -118,7 +118,7 @@ const ORDERS: &[Order] = &[
     }),
 ];
 
-/// The same fragment of the only message, as I-DATA.
+/// Converts a fragment of the only message to I-DATA.
 fn interleaved(data: Data) -> IData {
     IData {
         tsn: data.tsn,
@@ -180,7 +180,8 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize, as_i_data: bool)
     work::take() / count
 }
 
-/// The orders, and those of the fragments of one message as I-DATA, too.
+/// All orders of arrival with DATA, and the orders of the fragments of one message also with
+/// I-DATA.
 fn all_orders() -> impl Iterator<Item = (String, fn(u32) -> Vec<Data>, bool)> {
     ORDERS.iter().flat_map(|&(name, order)| {
         let of_one_message = name.contains("fragments") || name.contains("run");

@@ -157,9 +157,9 @@ impl Receiver {
 
     /// Drops incomplete messages whose following TSNs have arrived without a last fragment. The
     /// sender has abandoned them after it had sent a part, without sending or skipping a further
-    /// TSN. Linux 6.1 does this, and lists the number in an outdated FORWARD TSN. No later data can
-    /// belong to them, and all preceding messages of their streams have arrived or were skipped.
-    /// Returns those that were partially delivered.
+    /// TSN. Linux 6.1 does this, and lists the message's sequence number in an outdated FORWARD
+    /// TSN. No later data can belong to these messages, and all preceding messages of their streams
+    /// have arrived or were skipped. Returns those that were partially delivered.
     #[cold]
     pub(super) fn drop_endless(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
         let cumulative = self.tracker.cumulative();
@@ -213,8 +213,8 @@ impl Receiver {
     }
 
     /// Continues delivery after messages were dropped: notifies the user of partially delivered
-    /// ones, and skips their numbers. Must be called after all were dropped, so that no partial
-    /// delivery of a dropped message starts.
+    /// messages, and skips the numbers of the dropped messages. Must be called after all of them
+    /// were dropped, so that no partial delivery of a dropped message starts.
     fn pass_over(
         &mut self,
         now: Nanos,

@@ -15,9 +15,9 @@ pub(super) use abandoned::AbandonedMessages;
 /// Why a chunk of I-DATA is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misfit {
-    /// It was in flight when its message was abandoned.
+    /// The chunk was in flight when its message was abandoned.
     Late,
-    /// It contradicts data that was received before.
+    /// The chunk contradicts data that was received before.
     Contradiction,
 }
 

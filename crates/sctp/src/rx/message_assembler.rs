@@ -144,8 +144,8 @@ impl MessageAssembler {
 mod tests {
     use super::*;
 
-    /// Sixteen messages of 256 KiB, but not sixteen of 16 MiB, because the peer chooses how many
-    /// messages it starts.
+    /// Sixteen messages of 256 KiB may be assembled at the same time, but not sixteen of 16 MiB,
+    /// because the peer chooses how many messages it starts.
     #[test]
     fn interleaved_messages_share_a_bound() {
         let most_in_all = |most: usize, streams: u16| {

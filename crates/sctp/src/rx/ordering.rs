@@ -62,7 +62,8 @@ pub(super) struct Order {
     waiting: LazyBox<BTreeMap<TsnKey, Whole>>,
     /// Keys in `waiting` of the ordered messages, by stream and number.
     numbers: LazyBox<BTreeMap<NumberKey, Tsn>>,
-    /// Set of all streams in `numbers`, and possibly of some that are no longer there.
+    /// Set of all streams in `numbers`; it may also contain streams that are no longer in
+    /// `numbers`.
     streams: Option<Box<StreamSet>>,
     open: LazyBox<BTreeMap<u16, Open>>,
 }
@@ -229,7 +230,7 @@ impl Order {
         }
     }
 
-    /// Like [`Self::wait_in_order`], but not in the run.
+    /// Like [`Self::wait_in_order`], but stores the message outside of the run.
     fn wait_apart(&mut self, whole: Whole) {
         let number = NumberKey::new(whole.message.stream, whole.number);
         self.numbers.make().insert(number, whole.message.tsn);
@@ -310,9 +311,9 @@ impl Order {
     }
 
     /// Skips the missing messages of the stream up to `number`, which will not arrive (RFC 3758
-    /// §3.6). Passes buffered messages up to `number` to `deliver` in order, and then the following
-    /// ones. Returns `false` if the number is past, or one of these messages is in partial
-    /// delivery.
+    /// §3.6). Passes buffered messages up to `number` to `deliver` in order, and then the messages
+    /// that can follow them. Returns `false` if `number` is already past, or if one of the skipped
+    /// messages is in partial delivery.
     pub fn skip(&mut self, stream: u16, number: Mid, mut deliver: impl FnMut(Whole)) -> bool {
         let next = self.next(stream);
         if !number.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
@@ -375,8 +376,8 @@ impl Order {
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         work::count(1);
         let next = self.next(stream);
-        // Checked first, because a peer may list hundreds of streams in one packet, most of them
-        // without buffered messages.
+        // This is checked first, because a peer may list hundreds of streams in one packet, most of
+        // them without buffered messages.
         let may_wait = |it: &StreamSet| it.contains(stream);
         if self.row.front_on(stream).is_some() || self.streams.as_deref().is_some_and(may_wait) {
             let all = self.take_span(stream, next, next.prev());

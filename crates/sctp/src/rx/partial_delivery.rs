@@ -85,7 +85,8 @@ impl Delivery<'_> {
         if is_whole {
             match &mut self.key_messages {
                 Some(keys) if readable.part.ppid == PPID_DTLS_KEY_MANAGEMENT => {
-                    // [`Receiver::compact`] does not walk these messages.
+                    // The message is copied out of its packet now, because [`Receiver::compact`]
+                    // does not examine key management messages.
                     if !readable.compact {
                         readable.part.payload.compact();
                     }
@@ -129,14 +130,14 @@ pub(super) struct PartialDelivery {
     /// Interleaved messages whose first fragment was received, and which are unordered or the next
     /// of their stream.
     begun: LazyBox<BTreeSet<MessageKey>>,
-    /// The last search of `begun` started no partial delivery, and nothing that it depends on has
-    /// changed since.
+    /// Whether the last search of `begun` started no partial delivery, and nothing that the search
+    /// depends on has changed since.
     stuck: bool,
 }
 
 impl PartialDelivery {
-    /// Key of a message. Unordered DATA has no message number, so its first TSN is used. Only
-    /// positions of I-DATA are unordered.
+    /// Key of a message. Unordered DATA has no message number, so its first TSN is used. The
+    /// unordered flag of a position is set only for I-DATA.
     fn key(head: &Head) -> MessageKey {
         let is_unordered_data = head.unordered && !head.first.message.1;
         let number = match is_unordered_data {
@@ -157,8 +158,8 @@ impl PartialDelivery {
         self.begun.change(|it| it.remove(&Self::key(head)));
     }
 
-    /// First fragment of a message of the stream that is deliverable, if `next` is the next number
-    /// of the stream.
+    /// First fragment of a message of the stream whose delivery may start, if `next` is the next
+    /// number of the stream.
     fn next_of(&self, stream: u16, next: Mid) -> Option<Place> {
         let unordered = (stream, true, 0)..=(stream, true, u32::MAX);
         let ordered = self.long.get(&(stream, false, next.0));

@@ -211,7 +211,8 @@ impl ReadyQueue {
         begins
     }
 
-    /// Adjusts slot numbers because the count of delivered messages restarts at 0; it was `before`.
+    /// Adjusts slot numbers because the count of delivered messages restarts at 0; `before` is the
+    /// count until now.
     pub fn restart_count(&mut self, before: u64) {
         if let Some(places) = &mut self.places {
             places.more = places.more.wrapping_add(before);

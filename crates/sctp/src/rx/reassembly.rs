@@ -33,7 +33,7 @@ pub(super) enum Fragmented {
     Contradiction,
 }
 
-/// First fragment of an incomplete message.
+/// Properties of an incomplete message whose first fragment was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     /// Position of the first fragment.
@@ -43,7 +43,7 @@ pub(crate) struct Head {
     pub stream: u16,
     pub unordered: bool,
     pub ssn: Ssn,
-    /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts.
+    /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts messages.
     pub number: Mid,
     pub ppid: u32,
     /// Number of bytes of contiguous user data from the first fragment on.
@@ -274,8 +274,8 @@ impl Reassembly {
     }
 
     /// Whether buffered fragments are adjacent to a new fragment of an interleaved message. `None`
-    /// if the new fragment contradicts the buffered ones: its position is occupied, or a fragment
-    /// follows the last one.
+    /// if the new fragment contradicts the buffered fragments: its position is occupied, or a
+    /// fragment would follow the last fragment of the message.
     pub fn beside(&self, chunk: &ChunkView<'_>) -> Option<Neighbours> {
         let at = chunk.place;
         let up_to = |to: Place| {
@@ -501,7 +501,8 @@ impl Reassembly {
     }
 
     /// Whether a message of these streams (`None`: of any stream) is incomplete. A message received
-    /// as DATA counts if its first TSN is at most `to`; for I-DATA, no later chunk was accepted.
+    /// as DATA counts if its first TSN is at most `to`. A message received as I-DATA always counts,
+    /// because no chunk after `to` was accepted.
     pub fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
         if self.runs.is_empty() {
             self.streams = None;
@@ -515,8 +516,8 @@ impl Reassembly {
         streams.is_none_or(|streams| streams.iter().any(|it| self.has_unfinished_on(*it)))
     }
 
-    /// Whether an interleaved message of the stream is incomplete. Decided quickly for most
-    /// streams, because a peer may list hundreds of streams in one packet.
+    /// Whether an interleaved message of the stream is incomplete. For most streams this is decided
+    /// quickly, because a peer may list hundreds of streams in one packet.
     fn has_unfinished_on(&mut self, stream: u16) -> bool {
         let streams = self.streams.get_or_insert_with(|| {
             work::count(self.runs.len());

@@ -40,10 +40,10 @@ impl Receiver {
         endless.into_iter().for_each(|it| self.forget_endless(it));
     }
 
-    /// Releases readable messages from the end until the rest fits the receive window `next`,
-    /// together with the other parts of messages whose last parts were released. The data can
-    /// exceed the window only if a single message was larger than the buffer, or if the buffer is
-    /// smaller now.
+    /// Releases readable messages from the end until the remaining data fits into the receive
+    /// window `next`. If the last part of a message is released, its other parts are released as
+    /// well. The data can exceed the window only if a single message was larger than the buffer, or
+    /// if the buffer is smaller now.
     #[cold]
     fn drop_last_unread(&mut self, next: &ReceiveWindow) {
         let (mut kept, mut endless) = (ReadyQueue::default(), BTreeSet::new());

@@ -58,7 +58,7 @@ impl Receiver {
     /// [cumulative TSN only](Self::sack_is_cumulative_only).
     ///
     /// # Errors
-    /// [`Full`] if it does not fit. The state is then unchanged.
+    /// [`Full`] if the SACK does not fit. The state is then unchanged.
     #[inline(always)]
     pub(crate) fn push_plain_sack(&mut self, packet: &mut PacketBuilder<'_>) -> Result<(), Full> {
         let advertised = self.window_to_advertise();

@@ -15,7 +15,8 @@ pub(super) struct SackPolicy {
     deadline: OptionalNanos,
     /// Number of packets with DATA since the last SACK.
     packets: u32,
-    /// Whether the current packet contains DATA, and whether this must be acknowledged immediately.
+    /// Whether the current packet contains DATA (`saw_data`), and whether this DATA must be
+    /// acknowledged immediately (`at_once`).
     saw_data: bool,
     at_once: bool,
     /// Whether the current packet contains duplicate DATA, or DATA after the very first chunk, and

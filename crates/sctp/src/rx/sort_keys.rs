@@ -43,10 +43,10 @@ fn serial(one: Tsn, other: Tsn) -> Ordering {
 }
 
 /// TSN, ordered by serial number arithmetic. All TSNs that are compared lie within half of the TSN
-/// circle, unless a complete message waits, acknowledged, while the peer sends 2^31 further TSNs:
-/// then the message may not be found again, and is not delivered. Only a peer that leaves a message
-/// incomplete for so long, and continues with later messages of its stream or with I-DATA of other
-/// streams, can cause that.
+/// space. The only exception is a complete and acknowledged message that is still buffered after
+/// the peer has sent 2^31 further TSNs: it may not be found again, and is then not delivered. Only
+/// a peer that leaves a message incomplete for so long, and continues with later messages of its
+/// stream or with I-DATA of other streams, can cause this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TsnKey(pub Tsn);
 
@@ -73,7 +73,7 @@ impl NumberKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub message: MessageKey,
-    /// TSN of DATA, in serial order. The type holds the fragment sequence number of I-DATA, too.
+    /// TSN of DATA, or fragment sequence number of I-DATA, in the order of serial numbers.
     pub at: Tsn,
 }
 

@@ -23,9 +23,9 @@ impl Receiver {
         self.reassembly.has_unfinished(to, streams)
     }
 
-    /// Restarts these streams with number 0, ordered and unordered; `None` means all streams (RFC
-    /// 8260 §2.3.2). The caller has checked that no message is incomplete. Buffered messages are
-    /// delivered, because the peer has left out the messages before them.
+    /// Restarts the numbers of ordered and unordered messages of these streams at 0; `None` means
+    /// all streams (RFC 8260 §2.3.2). The caller has checked that no message is incomplete.
+    /// Buffered messages are delivered, because the peer has left out the messages before them.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
         if let Some(abandoned) = &mut self.abandoned {

@@ -12,7 +12,7 @@ struct InStream {
 }
 
 /// Number of buffered bytes by stream, as the receiver window counts them. Exists only while a
-/// probe records it. Changes are recorded when the time is next known.
+/// probe records it. Changes are recorded at the next call to which the time is passed.
 #[derive(Debug, Default)]
 pub(super) struct PerStreamUsage(Option<Box<Counts>>);
 
@@ -50,7 +50,7 @@ impl PerStreamUsage {
 
     #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
-        // A window update without data has no effect here.
+        // Calls without data, which only update the window, have no effect here.
         if let Some(counts) = &mut self.0
             && bytes > 0
         {

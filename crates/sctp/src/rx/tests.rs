@@ -362,8 +362,9 @@ fn memory_is_bounded_whatever_the_peer_sends() {
     assert!(rig.receiver.window.used() <= 20_000);
 }
 
-/// Sends 2,000 messages of one byte in packets of 70 in the given order, and retransmits missing
-/// TSNs until all have arrived. Returns the received numbers, and the number of chunks sent.
+/// Sends 2,000 messages of one byte in packets of 70 messages, in the given order of packets, and
+/// retransmits missing TSNs until all have arrived. Returns the received numbers, and the number of
+/// chunks sent.
 fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usize) {
     let (mut read, mut sent) = (Vec::new(), 0);
     let mut missing: Vec<u32> = (1..=2_000).collect();
@@ -420,9 +421,11 @@ fn tiny_messages_far_out_of_order_make_space_for_the_next() {
     }
 }
 
-/// A buffer of 1,500 bytes has memory for 318 chunks of one byte (193 each of 61,440), and 69,120
-/// bytes for holes. TSNs 20 to 337 wait. Chunks of 1,392 bytes below them fit five times (68,334),
-/// and then cost four of them each (of the next 3.3, 7.1), or messages of three chunks.
+/// A buffer of 1,500 bytes has 61,440 bytes of memory for chunks in order, which is 318 chunks of
+/// one byte (193 bytes each), and 69,120 bytes for chunks that fill a gap. TSNs 20 to 337 are
+/// buffered. Then seven chunks fill the gap, each of which needs 1,392 bytes of memory. Five of
+/// them fit (68,334 bytes). For the last two, the 11 chunks with the highest TSNs are dropped, or
+/// four messages of three chunks.
 #[test]
 fn the_highest_tsns_make_space_and_are_no_longer_reported() {
     type Of = fn(u32) -> Data;

@@ -1,13 +1,14 @@
 //! The receive buffer and the window it advertises (RFC 9260 §6.2).
 //!
-//! The same chunks are counted twice. The window counts bytes as the profile does, and the peer is
-//! notified of the rest. Memory counts the data and a fixed overhead per chunk. Unless chunks are
-//! tiny the window is the stricter limit, and memory has no effect.
+//! Each buffered chunk is counted twice. The window counts bytes as the profile does, and the
+//! remaining window is advertised to the peer. Memory counts the data and a fixed overhead per
+//! chunk. Unless chunks are tiny, the window is the stricter limit, and memory has no effect.
 //!
-//! A peer that sends tiny chunks would exceed memory long before the window, because it counts user
-//! data alone. Dropped chunks would return by T3-rtx only, because nothing behind them arrives that
-//! a SACK could report. While runs of tiny chunks arrive, the window is therefore the user data
-//! that fits memory in such chunks, whether any are buffered or not.
+//! A peer that sends tiny chunks would exceed the memory limit long before it fills the window,
+//! because the peer counts only user data. Chunks dropped for this reason would be retransmitted
+//! only after T3-rtx, because no later chunks arrive that a SACK could report. While runs of tiny
+//! chunks arrive, the window is therefore the user data that fits into memory in such chunks, even
+//! if no chunk is buffered.
 
 use crate::compact_option::OptionalNanos;
 use crate::config::Config;
@@ -26,7 +27,7 @@ pub(super) const FREE_OPEN: usize = 64;
 /// Number of chunks that fit even into the smallest buffer. A peer with tiny chunks initially sends
 /// fewer: 300 chunks of 20 bytes in four packets.
 const MIN_CHUNKS: u64 = 320;
-/// Memory in bytes for these chunks.
+/// Memory limit of the smallest buffer in bytes: the overhead of [`MIN_CHUNKS`] chunks.
 const FLOOR: u64 = MIN_CHUNKS * CHUNK_COST;
 const HARD_FLOOR: u64 = FLOOR + FLOOR / 8;
 
@@ -80,8 +81,8 @@ pub(super) struct ReceiveWindow {
     size: u32,
     /// Number of buffered bytes, as the profile counts them.
     used: u64,
-    /// Number of bytes of buffered user data, whether or not the profile counts it as read, and
-    /// number of its chunks.
+    /// Number of bytes of buffered user data, whether or not the profile counts it as read
+    /// (`data`), and number of its chunks (`chunks`).
     data: u64,
     chunks: u32,
     /// Number of messages in partial delivery beyond [`FREE_OPEN`].
@@ -186,7 +187,7 @@ impl ReceiveWindow {
     }
 
     /// Whether a SACK would advertise about the same window as the last SACK: the difference is at
-    /// most an eighth of the buffer, and both or none are closed.
+    /// most an eighth of the buffer, and either both windows are closed or neither is.
     pub fn is_as_advertised(&self) -> bool {
         let now = self.to_advertise();
         let close = now.abs_diff(self.last_advertised) <= self.size / 8;
@@ -203,14 +204,14 @@ impl ReceiveWindow {
         self.memory() + OPEN_COST <= self.soft
     }
 
-    /// Counts the messages in partial delivery.
+    /// Sets the number of messages in partial delivery.
     pub fn count_open(&mut self, open: usize) {
         self.open = open.saturating_sub(FREE_OPEN) as u32;
     }
 
     /// Whether a chunk with `data` bytes of user data, which counts for `bytes` bytes in the
     /// window, is accepted. Except under profiles that drop silently, a chunk that fills a gap may
-    /// exceed the buffer by three quarters of its size or more.
+    /// exceed the buffer by three quarters of the buffer's size, and a small buffer by more.
     pub fn admits(&self, bytes: u64, data: u64, fills_hole: bool) -> bool {
         let memory = self.memory() + data + CHUNK_COST;
         if fills_hole && !self.is_silent() {
@@ -435,8 +436,8 @@ impl ReceiveWindow {
         self.refused = self.refused.max(bytes.min(u32::MAX.into()) as u32);
     }
 
-    /// Window from which a SACK is sent immediately after a chunk was dropped: the size of the
-    /// chunk, or the maximum window if that is smaller.
+    /// Smallest window for which a SACK is sent immediately after a chunk was dropped: the size of
+    /// the chunk, or the maximum window if that is smaller.
     fn for_refused(&self) -> u32 {
         if self.is_narrow() {
             return self.refused.min(self.widest() as u32);
@@ -464,8 +465,8 @@ impl ReceiveWindow {
     /// grown by the configured step.
     #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
-        // Called for every message. Usually the window was not closed, no chunk was dropped, and no
-        // step is set.
+        // Shortcut, because this is called for every message: usually the window was not closed, no
+        // chunk was dropped, and no step is set.
         (self.last_advertised == 0 || self.refused > 0 || !self.step.is_none())
             && self.is_wider_than_told()
     }

@@ -48,8 +48,8 @@ pub struct LossClassifier {
     /// Which events count as one loss.
     pub loss_events: LossEvents,
     /// Interval in nanoseconds at which the number of retransmissions is checked while several
-    /// streams are in use. If there was none since the last check, one stream is used. 5 s in the
-    /// paper (Section II-B); `None`: no check.
+    /// streams are in use. If no chunk was retransmitted since the last check, one stream is used.
+    /// The paper checks every 5 s (Section II-B). `None`: no check.
     pub quiet: Option<Nanos>,
 }
 

@@ -6,8 +6,8 @@ use super::ring::Ring;
 use super::{Discipline, QueueId, ServedData};
 use crate::stream_table::StreamTable;
 
-/// Selects the nonempty stream with the smallest value, and round robin among streams with equal
-/// values. The initial value is 0, also for messages without a stream.
+/// Selects the nonempty stream with the smallest value; among streams with equal values, round
+/// robin. The initial value is 0, also for messages without a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Priority {
     values: StreamTable<u16>,

@@ -209,9 +209,9 @@ impl Sender {
     }
 
     /// Undoes a spurious timeout, because the data sent before it is still in flight. cwnd is
-    /// restored, but to at most the data in flight plus the newly acknowledged data, of which at
-    /// most an initial cwnd counts (RFC 4015 §3.2). The RTO stays doubled until a round trip is
-    /// measured, because it was too short.
+    /// restored, but at most to the sum of the data in flight and the newly acknowledged data. The
+    /// newly acknowledged data counts only up to one initial cwnd (RFC 4015 §3.2). The RTO stays
+    /// doubled until a round trip is measured, because it was too short.
     fn undo_timeout(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         let Some(attempt) = self.end_f_rto() else {
             return;

@@ -175,12 +175,12 @@ impl Association {
         })
     }
 
-    /// Adds a COOKIE ACK before an ASCONF while no other chunks may be sent, because the peer
-    /// accepts no ASCONF before a COOKIE ACK (RFC 9260 §5.1 E), and the first COOKIE ACK may have
-    /// been lost. Usually a COOKIE ECHO triggers the COOKIE ACK. If the ASCONF was retransmitted
-    /// and no SACK was received so far, the COOKIE ACK is sent even without a COOKIE ECHO, because
-    /// the peer may send its COOKIE ECHO to an address that no longer exists. An established peer
-    /// discards the COOKIE ACK (§5.2.5).
+    /// Adds a COOKIE ACK before an ASCONF while no other chunks may be sent. The peer accepts no
+    /// ASCONF before a COOKIE ACK (RFC 9260 §5.1 E), and the first COOKIE ACK may have been lost.
+    /// Usually a COOKIE ECHO triggers the COOKIE ACK. If the ASCONF was retransmitted and no SACK
+    /// was received so far, the COOKIE ACK is sent even without a COOKIE ECHO, because the peer may
+    /// send its COOKIE ECHO to an address that no longer exists. An established peer discards the
+    /// COOKIE ACK (§5.2.5).
     fn push_cookie_ack_before(&mut self, packet: &mut PacketBuilder<'_>) {
         if !self.is_mute() {
             return;

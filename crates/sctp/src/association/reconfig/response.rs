@@ -85,7 +85,7 @@ impl Association {
     }
 
     /// Schedules a retransmission, because the peer is still processing this request or another
-    /// one.
+    /// request.
     fn wait_longer(&mut self, now: Nanos, result: ReConfigResult) {
         let ours_is_later = self.state.peer_tag() > Some(self.local_tag);
         let Some(path) = self

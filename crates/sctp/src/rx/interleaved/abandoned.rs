@@ -1,9 +1,9 @@
 //! Abandoned unordered messages whose fragments may still be in the network (RFC 8260 §2.3.1).
 //!
-//! Late fragments of ordered messages are recognized by the next expected number of their stream.
-//! Unordered messages have no expected number, so a late fragment would start a message that is
-//! never completed. This message would occupy the buffer forever, and would prevent a reset of its
-//! stream.
+//! A late fragment of an ordered message is recognized, because its message number is below the
+//! next expected number of the stream. Unordered messages have no expected number, so a late
+//! fragment would start a message that is never completed. This message would occupy the buffer
+//! forever, and would prevent a reset of its stream.
 
 use std::collections::BTreeMap;
 

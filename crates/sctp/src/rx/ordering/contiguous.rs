@@ -10,8 +10,8 @@ use crate::lazy_box::LazyBox;
 use crate::shrinking_queue::Queue;
 use crate::work;
 
-/// The run. All its numbers lie within half of the number circle, like those of all buffered
-/// messages of a stream; the same holds for TSNs.
+/// The run. Its numbers and its TSNs lie within half of their number spaces, like those of all
+/// buffered messages of a stream, so that they can be compared in serial number order.
 #[derive(Debug, Default)]
 pub(super) struct Contiguous(LazyBox<Queue<Whole>>);
 

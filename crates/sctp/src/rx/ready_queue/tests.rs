@@ -34,7 +34,7 @@ fn told(it: Deliverable) -> (u16, bool, bool, u64, Bytes) {
     (part.stream, part.begins, part.ends, it.bytes, data)
 }
 
-/// Simple implementation.
+/// Simple implementation of the ready queue, which scans all entries.
 #[derive(Default)]
 struct Walked(VecDeque<Deliverable>);
 
@@ -102,7 +102,7 @@ fn the_ready_queue_equals_a_plain_queue() {
                 forgotten += taken.len();
                 *is_open = false;
             } else {
-                // Either a complete message, or the first, a middle or the last part of a message.
+                // Adds either a complete message, or the first, a middle or the last part of one.
                 let begins = !*is_open;
                 let ends = if begins {
                     random(4) > 0

@@ -5,7 +5,8 @@ use bytes::Bytes;
 
 use super::*;
 
-/// As if both adjacent TSNs had arrived; a run that does not exist is then not found.
+/// Neighbours as if both adjacent TSNs had arrived. The lookup of a run that does not exist then
+/// finds nothing.
 const BESIDE: Neighbours = Neighbours {
     before: true,
     after: true,

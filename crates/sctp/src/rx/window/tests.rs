@@ -21,8 +21,8 @@ fn a_window_much_wider_than_advertised_is_advertised() {
     assert!(!window.update_is_worth_a_sack(), "it was told");
 }
 
-/// A buffer of 80,000 bytes: 130,000 bytes of memory for chunks in order, which is 673 chunks, and
-/// 140,000 bytes for chunks that fill a gap.
+/// A buffer of 80,000 bytes: 130,000 bytes of memory for chunks in order, which is 673 chunks of
+/// one byte, and 140,000 bytes for chunks that fill a gap.
 #[test]
 fn tiny_chunks_close_the_window_before_their_bytes_do() {
     let mut window = window(80_000);
@@ -73,7 +73,7 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     }
     assert_eq!(held, (130_000 - 14_475) / 193 + 1);
     (0..held).for_each(|_| window.free(1, 1));
-    // A few larger chunks have no effect as long as they are tiny.
+    // A few larger chunks have no effect as long as they are still tiny.
     window.look(&counters(73, 372, 1));
     assert_eq!(window.to_advertise(), 130_000 / 193);
     assert!(!window.is_too_narrow(&counters(74, 679, 2)));

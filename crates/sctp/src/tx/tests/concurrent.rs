@@ -183,8 +183,8 @@ fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
             "silent",
             &[(&[(2, 2), (4, 4)], 0, 0), (&[(2, 2), (4, 4), (6, 6)], 0, 0)],
         ),
-        // Three packets: TSN 0 is lost immediately. TSN 4 lies between acknowledged TSNs, and is
-        // reported once.
+        // The SACK acknowledges three packets, so TSN 0 is considered lost immediately. TSN 4 lies
+        // between acknowledged TSNs, and is reported once.
         ("between", &[(&[(2, 2), (6, 6)], 3, 1)]),
     ];
     for (name, sacks) in cases {
