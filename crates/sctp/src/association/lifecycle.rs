@@ -155,8 +155,7 @@ impl Association {
         let random = CompactRandom::of(&mut random);
         let equipment = PathComponents::of(&config, first.remote);
         let tx = LazySender::new(&config, local_initial_tsn);
-        // No following step can fail, so the association is constructed directly in its allocation,
-        // without a move.
+        // No following step can fail, so the association is constructed directly in its allocation.
         let block = Box::new_uninit();
         Box::write(
             block,
@@ -172,8 +171,7 @@ impl Association {
                 outbound_streams: config.outbound_streams,
                 inbound_streams: config.inbound_streams,
                 state: State::CookieWait(CookieWait::first()),
-                // The address was verified by the handshake, or is given by the user (RFC 9260
-                // §5.4).
+                // The handshake verified the address, or the user gave it (RFC 9260 §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
                 tx,
                 rx: None,
@@ -235,8 +233,7 @@ impl Association {
         if !self.paths.are_to(terms.addresses) {
             self.add_paths(local, terms.addresses);
         }
-        // The endpoint's address table is already up to date if the peer has only one address and
-        // it is verified.
+        // The endpoint's table is already up to date if the peer's only address is verified.
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
         self.addresses_changed |= !known;
         self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
@@ -362,8 +359,7 @@ impl Association {
         self.tie_tags = self.random.draw(TieTags::draw);
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
-        // An unverified address may belong to another host, which must not complete messages of the
-        // old association.
+        // An unverified address may be another host's, which must not complete old messages.
         let terms = NegotiatedParameters::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
@@ -401,8 +397,7 @@ impl Association {
         }
     }
 
-    /// Closes the association. Received messages and queued events stay readable; all other state
-    /// is dropped.
+    /// Closes the association. Only received messages and queued events stay readable.
     pub(crate) fn close(&mut self, reason: CloseReason) {
         if self.is_closed() {
             return;
@@ -470,8 +465,7 @@ impl Association {
         }
     }
 
-    /// Probes a path that became potentially failed (RFC 7829 §3), or inactive if the profile
-    /// requires probes of inactive paths.
+    /// Probes a potentially failed path (RFC 7829 §3), or an inactive one if the profile says so.
     fn on_path_worse(&mut self, path: PathId) {
         if self.state.probes_paths() {
             self.probe_again(path);
@@ -532,8 +526,7 @@ impl Association {
         }
     }
 
-    /// Like [`Self::disown`], for a path that was verified by this association later than by the
-    /// other one.
+    /// Like [`Self::disown`], for a path that the other association verified earlier than this one.
     #[cold]
     pub(crate) fn lose(&mut self, address: IpAddr) {
         if let Some(path) = self.paths.remove(address) {
@@ -581,8 +574,7 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports the confirmed addresses other than the primary: those that the user and the peer
-    /// both listed (RFC 9260 §5.4, rule 1).
+    /// Reports addresses other than the primary that user and peer both listed (RFC 9260 §5.4).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;

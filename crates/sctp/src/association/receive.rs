@@ -83,9 +83,8 @@ impl Association {
         }
     }
 
-    /// Processes the chunks `first` and `rest` of a packet received over `path` that
-    /// [`Self::admits`] has admitted. `behind`: other chunks of the packet were processed before
-    /// `first`.
+    /// Processes the chunks `first` and `rest` of a packet of `path`, after [`Self::admits`].
+    /// `behind`: other chunks of the packet were processed before `first`.
     pub(crate) fn handle_chunks(
         &mut self,
         now: Nanos,
@@ -470,8 +469,7 @@ impl Association {
         match self.paths.find(path.remote) {
             Some(_) if !self.may_reply() => discards.count(DiscardReason::RateLimited),
             Some(to) if matches!(self.state, State::Active(_)) => {
-                // The parameters are copied, because a queued answer should not keep the received
-                // datagram in memory.
+                // Copied so that a queued answer does not keep the received datagram in memory.
                 let parameters = match self.answer_info(now, path, info) {
                     Some(answer) => answer,
                     None => Bytes::copy_from_slice(parameters),

@@ -233,8 +233,7 @@ impl Reassembly {
         let after = match beside.after.then(|| self.runs.entry(next)) {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
-                // The flags of the adjacent fragments show whether these belong to the same
-                // message.
+                // The flags of adjacent fragments show whether both belong to one message.
                 let unended = gives_up && run.beginning;
                 let fits = chunk.ending == run.beginning || unended;
                 if !fits || !(run.beginning || run.belongs(chunk)) {

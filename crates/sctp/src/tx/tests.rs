@@ -33,8 +33,7 @@ struct Rig {
     sender: Sender,
     paths: Paths,
     trace: Trace,
-    /// Offsets and paths of the sent TSNs in their order (`sent`), and number of packets
-    /// (`packets`).
+    /// `sent`: offsets and paths of the sent TSNs in their order. `packets`: number of packets.
     sent: Vec<(u32, u8)>,
     packets: usize,
     start: Tsn,
@@ -109,8 +108,7 @@ impl Rig {
         self.sent[before..].iter().map(|sent| sent.0).collect()
     }
 
-    /// Processes a SACK: all TSNs below offset `next`, and the blocks (inclusive offsets), have
-    /// arrived.
+    /// Processes a SACK of all TSNs below offset `next` and of the blocks (inclusive offsets).
     fn sack(&mut self, next: u32, blocks: &[(u32, u32)], a_rwnd: u32) -> SackOutcome {
         let cumulative = self.start.add(next).prev();
         let relative = |offset: u32| (offset + 1 - next) as u16;
@@ -246,8 +244,7 @@ fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
     }
 }
 
-/// Two losses of one window: RFC 2960 reduces cwnd twice if different SACKs detect them, other
-/// profiles once.
+/// If different SACKs detect two losses of a window, only RFC 2960 reduces cwnd for each of them.
 #[test]
 fn two_losses_of_one_window() {
     let windows = |fast_recovery: FastRecovery| {
@@ -292,8 +289,7 @@ fn two_losses_of_one_window() {
     );
 }
 
-/// HTNA: a SACK that newly acknowledges only a TSN below a gap does not count as a report for that
-/// gap.
+/// HTNA: a SACK that newly acknowledges only TSNs below a gap is no report of this gap.
 #[test]
 fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
     let reports = |profile: Profile| {
@@ -392,8 +388,8 @@ fn a_lone_packet_that_went_again_is_acknowledged() {
     assert_eq!(rig.drain(), [1, 2]);
 }
 
-/// No SACK arrives: T3-rtx expires, one packet is retransmitted, and the RTO is doubled. Afterwards
-/// each SACK releases further packets.
+/// No SACK arrives: T3-rtx causes one retransmission and doubles the RTO. Then each SACK releases
+/// further packets.
 #[test]
 fn a_timeout_marks_all_and_sends_one_packet() {
     for profile in [Profile::rfc9260(), Profile::rfc2960(), ns2_era()] {
@@ -542,8 +538,7 @@ fn idle_time_shrinks_the_window() {
 
 /// RFC 9260 §7.2.4 (3): at the start of fast recovery one packet ignores cwnd; later losses wait
 /// for cwnd. In RFC 4960 each SACK that finds a loss permits one packet. With `paced`, later losses
-/// wait if packets are paced, because of the setting or of a congestion control that computes a
-/// rate.
+/// wait if packets are paced, by the setting or by a congestion control that computes a rate.
 #[test]
 fn losses_found_in_fast_recovery_wait_for_cwnd() {
     let sent_again = |waits: RecoveryWaits, pacing: Option<f64>| {
@@ -553,13 +548,11 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
         profile.initial_window = crate::profile::InitialCwnd::Units(40);
         profile.max_burst_applies = MaxBurst::Off;
         let config = config(profile).with(|it| it.pacing = pacing);
-        // Without a round-trip measurement no packet is paced yet, but the rule depends only on the
-        // setting.
+        // No packet is paced before the first RTT measurement, but only the setting counts.
         let mut rig = Rig::new(&config, 1);
         rig.offer(40, MESSAGE);
         rig.drain();
-        // Segments 0 and 5 of 40 are lost. cwnd falls to 20 segments, and the flight is far above
-        // this value.
+        // Segments 0 and 5 of 40 are lost. cwnd falls to 20 segments, far below the flight.
         for highest in 1..=4 {
             rig.sack_and_drain(0, &[(1, highest)]);
         }
