@@ -17,9 +17,9 @@ pub struct AssociationStatistics {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControlStatistics {
-    /// RE-CONFIG chunks with requests that were sent (RFC 6525 §5.1).
+    /// Sent RE-CONFIG chunks that contain requests (RFC 6525 §5.1).
     pub re_configs: u64,
-    /// ASCONF chunks that were sent, including retransmissions (RFC 5061 §5.1).
+    /// ASCONF chunks sent, including retransmissions (RFC 5061 §5.1).
     pub asconfs: u64,
     /// HEARTBEATs sent.
     pub heartbeats: u64,

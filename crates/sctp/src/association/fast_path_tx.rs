@@ -118,8 +118,8 @@ impl Association {
             && self.tx.get().is_some_and(|tx| tx.is_plain(&self.trace))
     }
 
-    /// Writes DATA packets while one may be sent to `next`; sending DATA does not change the
-    /// conditions for the fast path. Returns `false` if a packet was empty. After
+    /// Writes DATA packets, the first to `next`, until no path may send one; sending DATA does not
+    /// change the conditions for the fast path. Returns `false` if a packet was empty. After
     /// [`ControlFlow::Break`] the value states whether more DATA can be sent.
     #[inline(never)] // the caller's state leaves too few registers for it
     fn write_run(

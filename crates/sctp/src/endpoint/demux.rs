@@ -154,7 +154,7 @@ impl Endpoint {
         association.begin_packet(ecn, chunks.packet_len());
         match association.try_fast_path(now, way.path, first, chunks, &mut self.discards) {
             FastPath::Whole => {
-                // New events are checked here, because most packets cause none.
+                // `note_output` is called only if there are new events: most packets cause none.
                 let has_news = association.has_news();
                 self.table.sends(slot);
                 if has_news {

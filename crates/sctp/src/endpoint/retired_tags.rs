@@ -136,8 +136,8 @@ mod tests {
             tags.retire(ended(tag), tag, LIFE, 0);
         }
         assert_eq!(tags.order.len(), MAX_RETIRED);
-        // Tags 0 to 9 are dropped early: cookies created before the last of them closed are
-        // rejected, and later cookies are accepted.
+        // Tags 0 to 9 are dropped early: cookies are rejected if they were created before the last
+        // association with one of these tags was closed. Later cookies are accepted.
         for tag in 0..10 {
             let lacks = ended(9) + 1 - SECOND;
             assert_eq!(

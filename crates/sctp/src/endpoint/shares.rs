@@ -18,7 +18,7 @@ use super::Endpoint;
 use super::association_event::Input;
 use crate::event::CloseReason;
 
-/// The share of one address is this fraction of the slots: one eighth.
+/// Number of shares into which the slots are divided: the share of one address is one eighth.
 const SHARES: usize = 8;
 /// Maximum number of removal candidates found by one scan, and minimum time between two scans. Both
 /// bound the work that peers can cause.

@@ -13,8 +13,8 @@ use siphasher::sip::SipHasher13;
 
 /// Association numbers by `K`.
 ///
-/// Peers choose their ports and addresses, which are part of the map's keys. If they could predict
-/// the hashes, they could cause collisions and slow down all lookups. Therefore the hash is
+/// Peers choose their ports and addresses, which are part of the map's keys. A peer that could
+/// predict the hashes could cause collisions and slow down all lookups. Therefore the hash is
 /// SipHash-1-3 with a key that only the endpoint knows. The same seed yields the same key.
 ///
 /// A single entry is found without hashing or allocation, because a client endpoint usually has one

@@ -57,7 +57,7 @@ pub(crate) struct Offer {
 struct Reports(usize);
 
 impl Reports {
-    /// Space of a packet of `packet` bytes without other contents.
+    /// Space for reports in an otherwise empty packet of `packet` bytes.
     fn within(packet: usize) -> Self {
         Self(packet)
     }

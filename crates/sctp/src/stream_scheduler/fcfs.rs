@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Discipline, QueueId, ServedData};
 
-/// Queue of each message, oldest message first.
+/// One entry per waiting message, oldest message first: the queue that contains the message.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs(VecDeque<QueueId>);
 

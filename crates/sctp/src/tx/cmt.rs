@@ -41,8 +41,8 @@ struct Each {
     fresh_from: Option<Tsn>,
     /// Lowest such TSN before the current SACK.
     fresh_before: Option<Tsn>,
-    /// Number of bytes last sent here that only Gap Ack Blocks have reported, so that the receiver
-    /// may still buffer them.
+    /// Number of bytes last sent on this path that only Gap Ack Blocks have reported, so that the
+    /// receiver may still buffer them.
     gap_acked: u64,
 }
 

@@ -72,8 +72,8 @@ impl LazySender {
         0
     }
 
-    /// Applies the negotiated interleaving and partial reliability. With either of these, the
-    /// sender is created now.
+    /// Applies the negotiated interleaving and partial reliability. If one of these extensions was
+    /// negotiated, the sender is created now.
     pub(crate) fn speak(
         &mut self,
         config: &Config,

@@ -39,7 +39,7 @@ impl Sender {
         });
     }
 
-    /// Called after a timeout, after which duplicates no longer show whether data was lost.
+    /// Must be called after a timeout, because later duplicates do not show whether data was lost.
     pub(super) fn forget_undo(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.reduction_undo = None;

@@ -83,7 +83,7 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
 }
 
 /// A peer that sends one chunk at a time, and a peer with chunks of 308 bytes, which fill the
-/// window first.
+/// window before the memory.
 #[test]
 fn other_chunks_do_not_narrow_it() {
     let mut window = window(80_000);

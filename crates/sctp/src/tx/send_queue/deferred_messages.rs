@@ -17,8 +17,8 @@ type Behind = (u64, Queued);
 #[derive(Debug, Default)]
 struct OfStream {
     messages: VecDeque<Behind>,
-    /// Number of bytes of their user data. The sum is stored, because it is requested often, for
-    /// each stream.
+    /// Number of bytes of user data in `messages`. The sum is stored, because it is requested often
+    /// for each stream.
     bytes: usize,
 }
 

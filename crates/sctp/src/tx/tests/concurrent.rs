@@ -93,7 +93,7 @@ fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
         (1, [14_800, grown]), // TSN 8, by 10, 12 and 14
     ];
     assert_eq!(more, expected);
-    // Path 0 has recovered when all data sent on it before is acknowledged, regardless of path 1.
+    // Path 0 has recovered when all data sent on it so far is acknowledged, regardless of path 1.
     let at = |id: u8| rig.sent.iter().filter(move |it| it.1 == id);
     let even: Vec<u32> = at(0).map(|it| it.0).filter(|it| *it <= last).collect();
     let retransmitted = rig.drain();
