@@ -5,6 +5,7 @@
 use crate::common;
 
 use anabranch_sctp::config::SchedulerKind;
+use anabranch_sctp::profile::WhenFull;
 use anabranch_sctp::{AssociationId, AssociationState, Config, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
@@ -231,52 +232,78 @@ fn a_window_that_opens_after_a_chunk_was_refused_is_advertised_at_once() {
     }
 }
 
+/// Transfers a message of `length` bytes on each of `streams` streams at the same time, with
+/// I-DATA. Each part is read as it arrives. Returns the duration in milliseconds.
+fn carry_interleaved(
+    scheduler: SchedulerKind,
+    (streams, length): (u16, usize),
+    receive_buffer: u32,
+) -> u64 {
+    let config = Config::default().with(|it| {
+        it.interleaving = true;
+        it.scheduler = scheduler;
+        it.outbound_streams = streams;
+        it.inbound_streams = streams;
+        it.receive_buffer = receive_buffer;
+        it.send_buffer = usize::from(streams) * length;
+    });
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    world.narrate = false;
+    let message = Bytes::from(vec![7; length]);
+    for stream in 0..streams {
+        world.send(A, a, stream, message.clone());
+    }
+    let begin = world.now;
+    let mut lengths = vec![0; usize::from(streams)];
+    while lengths.iter().any(|it| *it != length) {
+        let goes_on = world.step(begin + 3_600 * SECOND);
+        let reason = [(A, a), (Z, z)].map(|(host, id)| world.close_reason(host, id));
+        let left = lengths.iter().filter(|it| **it < length).count();
+        assert!(goes_on, "{scheduler:?}: {reason:?}, {left} incomplete");
+        let association = world.endpoints[Z].association_mut(z).expect("known");
+        while let Some(part) = association.poll_part() {
+            lengths[usize::from(part.stream)] += part.payload.len();
+        }
+        world.drain(Z);
+    }
+    (world.now - begin) / MILLISECOND
+}
+
 /// RFC 8260: more long messages are under way at the same time than partial deliveries may be, and
 /// those that wait fill the buffer. The others continue, read as they arrive.
 #[test]
 fn long_messages_on_more_streams_than_are_delivered_in_parts_end_well() {
-    const STREAMS: u16 = 70;
-    const LENGTH: usize = 1_000_000;
     for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::FairCapacity] {
-        let config = Config::default().with(|it| {
-            it.interleaving = true;
-            it.scheduler = scheduler;
-            it.outbound_streams = STREAMS;
-            it.inbound_streams = STREAMS;
-            it.receive_buffer = 64 << 10;
-            it.send_buffer = usize::from(STREAMS) * LENGTH;
-        });
-        let mut world = World::new(config);
-        let (a, z) = world.established();
-        world.narrate = false;
-        let message = Bytes::from(vec![7; LENGTH]);
-        for stream in 0..STREAMS {
-            world.send(A, a, stream, message.clone());
-        }
-        let mut lengths = [0; STREAMS as usize];
-        let until = world.now + 3_600 * SECOND;
-        while lengths != [LENGTH; STREAMS as usize] {
-            let goes_on = world.step(until);
-            let reason = [(A, a), (Z, z)].map(|(host, id)| world.close_reason(host, id));
-            let left = lengths.iter().filter(|it| **it < LENGTH).count();
-            assert!(goes_on, "{scheduler:?}: {reason:?}, {left} incomplete");
-            let association = world.endpoints[Z].association_mut(z).expect("known");
-            while let Some(part) = association.poll_part() {
-                lengths[usize::from(part.stream)] += part.payload.len();
-            }
-            world.drain(Z);
-        }
+        carry_interleaved(scheduler, (70, 1_000_000), 64 << 10);
     }
+}
+
+/// Hundreds of partial deliveries use most of the memory. The window is then the rest of it, and
+/// not a chunk per round trip, because no chunk waits in the buffer.
+#[test]
+fn partial_deliveries_leave_a_window_of_the_free_memory() {
+    let one = carry_interleaved(SchedulerKind::RoundRobin, (1, 10_000_000), 80 << 10);
+    let many = carry_interleaved(SchedulerKind::RoundRobin, (250, 40_000), 80 << 10);
+    println!("{many} ms, against {one} ms");
+    assert!(many < 8 * one, "{many} ms, against {one} ms");
 }
 
 /// The buffer is full of messages that wait for the end of an unordered message of their stream,
 /// which is being delivered. The next chunk continues that message, and is readable at once.
 #[test]
 fn what_continues_a_message_in_delivery_passes_a_buffer_full_of_i_data() {
+    for when_full in [WhenFull::Answer, WhenFull::Silent] {
+        passes_a_buffer_full_of_i_data(when_full);
+    }
+}
+
+fn passes_a_buffer_full_of_i_data(when_full: WhenFull) {
     let mut rig = Rig::of(Config::default().with(|it| {
         it.interleaving = true;
         it.partial_delivery_point = Some(1);
         it.receive_buffer = 4_000;
+        it.profile.receive_buffer_full = when_full;
     }));
     rig.chunk(&rig.i_data(0, (1, 0, 0), "U", "begins; "));
     let parts = |rig: &mut Rig| {
@@ -289,9 +316,9 @@ fn what_continues_a_message_in_delivery_passes_a_buffer_full_of_i_data() {
     for at in 0..count {
         rig.chunk(&rig.i_data(1 + at, (1, at, 0), "E", vec![b'w'; 100]));
     }
-    assert!(rig.is_up() && rig.read().is_empty());
+    assert!(rig.is_up() && rig.read().is_empty(), "{when_full:?}");
     rig.chunk(&rig.i_data(1 + count, (1, 0, 1), "UE", "ends"));
-    assert!(rig.is_up());
+    assert!(rig.is_up(), "{when_full:?}");
     let read = parts(&mut rig);
     assert_eq!((&read[0][..], read.len() as u32), (&b"ends"[..], 1 + count));
 }

@@ -2,8 +2,9 @@
 //! associations. On x86-64 with AVX2 one register holds a row of both blocks. The second block
 //! takes no additional time, because the processor would otherwise be idle while each step waits
 //! for the result of the previous step. With AVX-512 a rotation is one instruction instead of
-//! three. Other processors compute the words one by one. The output is that of the crate
-//! `rand_chacha`, which computes four blocks at a time and takes twice as long.
+//! three. Other processors compute the words one by one; the time of that was not measured. The
+//! output is that of the crate `rand_chacha`, which computes four blocks at a time and takes twice
+//! as long as the function for AVX2, the only one that it was compared with.
 
 #[cfg(target_arch = "x86_64")]
 use multiversion::{multiversion, target::match_target};

@@ -36,7 +36,7 @@ impl Receiver {
         }
         let is_next = chunk.tsn == self.tracker.cumulative().next();
         if (is_next || chunk.is_interleaved) && self.ready.is_empty() {
-            if !self.relieve(now, trace) && self.can_pass_through(chunk, bytes) {
+            if !self.relieve(now, trace) && self.can_pass_through(chunk) {
                 return Ok(());
             }
             if is_next && self.ready.is_empty() {
@@ -162,17 +162,16 @@ impl Receiver {
     /// Whether a chunk is readable at once although it does not fit, because it continues a message
     /// in partial delivery: I-DATA, or the next DATA in order. For DATA there must be no gap, so
     /// that all buffered data waits only for the end of that message.
-    fn can_pass_through(&self, chunk: &ChunkView<'_>, bytes: u64) -> bool {
+    fn can_pass_through(&self, chunk: &ChunkView<'_>) -> bool {
         let goes_on = if chunk.is_interleaved {
             self.reassembly.continues_open(chunk.place)
         } else {
             let head = self.reassembly.at_cumulative(self.tracker.cumulative());
             head.is_some_and(|it| it.open) && !self.tracker.has_gaps()
         };
-        goes_on
-            && self
-                .window
-                .admits(bytes, chunk.user_data.len() as u64, true)
+        // Only the memory limit applies, under every profile, because no other chunk can make space
+        // for this one.
+        goes_on && self.window.has_memory_for(chunk.user_data.len() as u64, 1)
     }
 
     /// Decides how to store user data. Readable data stays a slice of its packet, because it should

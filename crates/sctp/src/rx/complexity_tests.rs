@@ -59,59 +59,81 @@ fn shuffled(n: u32) -> Vec<u32> {
     order
 }
 
-type Order = (&'static str, fn(u32) -> Vec<Data>);
+/// Order of arrival of a number of chunks.
+struct Order {
+    name: &'static str,
+    /// Whether the chunks are fragments of one message, which may be I-DATA as well.
+    is_one_message: bool,
+    chunks: fn(u32) -> Vec<Data>,
+}
+
+const fn messages(name: &'static str, chunks: fn(u32) -> Vec<Data>) -> Order {
+    Order {
+        name,
+        is_one_message: false,
+        chunks,
+    }
+}
+
+const fn one_message(name: &'static str, chunks: fn(u32) -> Vec<Data>) -> Order {
+    Order {
+        name,
+        is_one_message: true,
+        chunks,
+    }
+}
 
 const ORDERS: &[Order] = &[
-    ("messages in order", |n| {
+    messages("messages in order", |n| {
         (0..n).map(|at| message(at, 0, at)).collect()
     }),
-    ("messages last first", |n| {
+    messages("messages last first", |n| {
         (0..n).rev().map(|at| message(at, 0, at)).collect()
     }),
-    ("messages at random", |n| {
+    messages("messages at random", |n| {
         let places = shuffled(n).into_iter();
         places.map(|at| message(at, 0, at)).collect()
     }),
-    ("numbers outside in", |n| {
+    messages("numbers outside in", |n| {
         let numbers = outside_in(n).zip(0..);
         numbers.map(|(ssn, at)| message(at, 0, ssn)).collect()
     }),
-    ("each stream waits, and then goes on", |n| {
+    messages("each stream waits, and then goes on", |n| {
         let first = (0..n).map(|at| message(at, at as u16, 1));
         first
             .chain((0..n).map(|at| message(n + at, at as u16, 0)))
             .collect()
     }),
-    ("unordered, every other and then the rest backwards", |n| {
+    messages("unordered, every other and then the rest backwards", |n| {
         let places = (1..n).step_by(2).chain((0..n).step_by(2).rev());
         places.map(unordered).collect()
     }),
-    ("unordered outside in", |n| {
+    messages("unordered outside in", |n| {
         outside_in(n).map(unordered).collect()
     }),
-    ("fragments in order", |n| {
+    one_message("fragments in order", |n| {
         (0..n).map(|at| fragment(at, n)).collect()
     }),
-    ("fragments last first", |n| {
+    one_message("fragments last first", |n| {
         (0..n).rev().map(|at| fragment(at, n)).collect()
     }),
-    ("fragments at random", |n| {
+    one_message("fragments at random", |n| {
         let places = shuffled(n).into_iter();
         places.map(|at| fragment(at, n)).collect()
     }),
-    ("fragments outside in", |n| {
+    one_message("fragments outside in", |n| {
         outside_in(n).map(|at| fragment(at, n)).collect()
     }),
-    ("lone fragments outside in, and then between", |n| {
+    one_message("lone fragments outside in, and then between", |n| {
         let lone = outside_in(n / 2).map(|at| 2 * at);
         let between = (0..n / 2).map(|at| 2 * at + 1);
         lone.chain(between).map(|at| fragment(at, n)).collect()
     }),
-    ("pairs joined to a long run", |n| {
+    one_message("pairs joined to a long run", |n| {
         let late = (n / 2..n).chain((0..n / 2).rev().map(|at| at ^ 1));
         late.map(|at| fragment(at, n)).collect()
     }),
-    ("runs joined by halves", |n| {
+    one_message("runs joined by halves", |n| {
         let bits = n.ilog2();
         let places = (0..1 << bits).map(|at: u32| at.reverse_bits() >> (32 - bits));
         places.map(|at| fragment(at, 1 << bits)).collect()
@@ -183,10 +205,11 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize, as_i_data: bool)
 /// All orders of arrival with DATA, and the orders of the fragments of one message also with
 /// I-DATA.
 fn all_orders() -> impl Iterator<Item = (String, fn(u32) -> Vec<Data>, bool)> {
-    ORDERS.iter().flat_map(|&(name, order)| {
-        let of_one_message = name.contains("fragments") || name.contains("run");
-        let as_i_data = of_one_message.then(|| (format!("{name}, as I-DATA"), order, true));
-        std::iter::once((name.to_owned(), order, false)).chain(as_i_data)
+    ORDERS.iter().flat_map(|order| {
+        let (name, chunks) = (order.name, order.chunks);
+        let as_i_data = || (format!("{name}, as I-DATA"), chunks, true);
+        let as_data = (name.to_owned(), chunks, false);
+        std::iter::once(as_data).chain(order.is_one_message.then(as_i_data))
     })
 }
 
@@ -207,14 +230,14 @@ fn a_chunk_costs_the_same_in_every_order() {
 /// number of blocks must not affect the cost.
 #[test]
 fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
-    let apart: Order = ("unordered, every other, last first", |n| {
+    let apart = messages("unordered, every other, last first", |n| {
         (1..n).step_by(2).rev().map(unordered).collect()
     });
-    let between: Order = ("unordered, every other, and then each hole", |n| {
+    let between = messages("unordered, every other, and then each hole", |n| {
         let places = (1..n).step_by(2).chain((0..n).step_by(2));
         places.map(unordered).collect()
     });
-    let more = [apart, between].map(|(name, order)| (name.to_owned(), order, false));
+    let more = [apart, between].map(|it| (it.name.to_owned(), it.chunks, false));
     for (name, order, as_i_data) in all_orders().chain(more) {
         let each = steps_of(order, 30_000, 1, as_i_data);
         println!("{name}: {each} steps a packet");

@@ -19,8 +19,9 @@ use crate::stats::ReceiverCounters;
 /// is half filled in the worst case, and an allocation for the data. Tests compare this value with
 /// real allocations.
 const CHUNK_COST: u64 = 192;
-/// Memory in bytes of a message in partial delivery: its entries in three trees.
-const OPEN_COST: u64 = 2 * CHUNK_COST;
+/// Memory in bytes of a message in partial delivery: its entries in three trees, and in a fourth if
+/// the user reads messages, which are then assembled.
+const OPEN_COST: u64 = 3 * CHUNK_COST;
 /// Number of partial deliveries whose memory is not counted. More are possible only with
 /// interleaving; without it, only a peer that deliberately omits data reaches this number.
 pub(super) const FREE_OPEN: usize = 64;
@@ -199,9 +200,11 @@ impl ReceiveWindow {
         self.data + u64::from(self.chunks) * CHUNK_COST + u64::from(self.open) * OPEN_COST
     }
 
-    /// Whether memory suffices for partial delivery of another message beyond [`FREE_OPEN`].
+    /// Whether memory suffices for partial delivery of another message beyond [`FREE_OPEN`]. The
+    /// limit is that for chunks that fill a gap, because partial delivery frees a buffer that is
+    /// full of chunks in order.
     pub fn has_memory_to_open(&self) -> bool {
-        self.memory() + OPEN_COST <= self.soft
+        self.memory() + OPEN_COST <= self.hard()
     }
 
     /// Sets the number of messages in partial delivery.
@@ -323,7 +326,10 @@ impl ReceiveWindow {
             if left.min(free) < self.least() {
                 return 0;
             }
-            self.fitting(free, memory).min(left)
+            // Partial deliveries are not included, because they are no chunks that later chunks
+            // could resemble.
+            let of_chunks = memory - u64::from(self.open) * OPEN_COST;
+            self.fitting(free, of_chunks).min(left)
         };
         if left < self.least() {
             0
@@ -400,7 +406,7 @@ impl ReceiveWindow {
         new.mean() == Some(TINY)
     }
 
-    /// Number of bytes of user data that fits into `free` bytes, while `memory` bytes are in use.
+    /// Number of bytes of user data that fits into `free` bytes, while chunks use `memory` bytes.
     fn fitting(&self, free: u64, memory: u64) -> u64 {
         if 8 * memory <= 13 * self.data {
             // Such chunks fill the window before they fill memory.

@@ -184,12 +184,26 @@ fn key_message(offset: u32) -> Data {
     }
 }
 
+/// Number of key messages that fit into the smallest buffer. More of them end the association.
+const KEPT: u32 = 300;
+
+/// Checks that so many messages wait for the key management: the user reads none.
+fn assert_key_messages_wait(it: &mut Siege) {
+    assert!(it.is_open());
+    assert_eq!(it.taken(), KEPT);
+    assert_eq!(it.read(1), 0, "not for the key management");
+}
+
 pub(super) const KEYED: &[Attack] = &[
     ("messages of key management in datagrams of 16 KiB", |it| {
-        (0..3_000).for_each(|at| it.send(&[key_message(at)], 16_000));
+        (0..KEPT).for_each(|at| it.send(&[key_message(at)], 16_000));
+        assert_key_messages_wait(it);
+        (KEPT..3_000).for_each(|at| it.send(&[key_message(at)], 16_000));
     }),
     ("messages of key management, 70 a packet", |it| {
-        it.send_all((0..30_000).map(key_message));
+        it.send_all((0..KEPT).map(key_message));
+        assert_key_messages_wait(it);
+        it.send_all((KEPT..30_000).map(key_message));
     }),
 ];
 
@@ -206,6 +220,18 @@ pub(super) const ENDLESS: &[Attack] = &[("a message that begins on each stream, 
 })];
 
 pub(super) const INTERLEAVED_ENDLESS: &[Attack] = &[
+    (
+        "a message that begins on each stream, read as messages",
+        |it| {
+            for at in 0..60_000 {
+                it.send_all([position(at, at as u16, (0, 0), at % 2 == 0, false)].into_iter());
+                if !it.is_open() {
+                    return;
+                }
+                it.read(usize::MAX);
+            }
+        },
+    ),
     ("a message that begins on each stream, read", |it| {
         for at in 0..60_000 {
             it.send_all([position(at, at as u16, (0, 0), at % 2 == 0, false)].into_iter());

@@ -235,3 +235,23 @@ fn a_window_smaller_than_the_peers_segments_is_closed() {
     small.take(2_000, 2_000);
     assert_eq!(small.to_advertise(), 2_000, "half of it is enough");
 }
+
+/// A buffer of 80,000 bytes: 130,000 bytes of memory, of which partial deliveries use a part. The
+/// window is what is free, because no chunk is buffered that later chunks could resemble.
+#[test]
+fn partial_deliveries_leave_the_free_memory_to_the_window() {
+    for open in [0, 50, 100, 150, 200] {
+        let mut window = plain(80_000);
+        window.count_open(FREE_OPEN + open);
+        let free = 130_000 - open as u64 * OPEN_COST;
+        assert_eq!(u64::from(window.to_advertise()), free.min(80_000), "{open}");
+    }
+    // Buffered chunks of one byte continue to close it.
+    let mut window = plain(80_000);
+    window.count_open(FREE_OPEN + 100);
+    (0..200).for_each(|_| window.take(1, 1));
+    let of_chunks = 200 * 193;
+    let free = 130_000 - 100 * OPEN_COST - of_chunks;
+    let expected = free * (130_000 - 2 * of_chunks) / 130_000;
+    assert_eq!(u64::from(window.to_advertise()), expected);
+}
