@@ -45,6 +45,11 @@ impl Pathway {
         }
     }
 
+    /// Lower bound on all delays, nanoseconds.
+    pub fn least_delay(&self) -> Nanos {
+        (self.router.least_delay() * 1e9) as Nanos
+    }
+
     fn route(&mut self, turn: u64) -> Option<SatelliteRoute> {
         let known = self
             .turns
@@ -122,6 +127,31 @@ mod tests {
                 .delay(time::from_seconds(sample.at))
                 .expect("a path");
             assert_eq!(delay, time::from_seconds(sample.delay.expect("a path")));
+        }
+    }
+
+    #[test]
+    fn no_delay_is_below_the_least() {
+        let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
+        for (relay, gateways) in [
+            (Relay::Isl, &[][..]),
+            (Relay::Isl, &["48.9,2.4"]),
+            (Relay::BentPipe, &["40.0,-75.0"]),
+        ] {
+            let sky = OrbitConfig {
+                relay,
+                ..OrbitConfig::default()
+            };
+            let shell = Constellation::walker(&sky).expect("a shell");
+            let gateways: Vec<Place> = gateways.iter().map(|text| place(text)).collect();
+            let mut pathway = Pathway::new(&shell, from, to, &gateways, 0);
+            let least = pathway.least_delay();
+            let delays = (0..600).map(|at| pathway.delay(at * SECOND).expect("a path"));
+            let shortest = delays.min().expect("many");
+            assert!(
+                least <= shortest && shortest < 2 * least,
+                "{least} {shortest}"
+            );
         }
     }
 

@@ -52,6 +52,17 @@ impl Router {
         }
     }
 
+    /// Lower bound on the delay of all paths, seconds: that of a straight line to the other end, or
+    /// to a gateway.
+    pub fn least_delay(&self) -> f64 {
+        let earth = self.constellation.sky().earth;
+        let from = self.from.position(earth);
+        let straight = |place: Place| from.distance(place.position(earth)) / LIGHT;
+        let delays = self.landings.iter();
+        let delays = delays.map(|&(_, place, fibre)| straight(place) + fibre);
+        delays.fold(f64::INFINITY, f64::min)
+    }
+
     /// Satellites that a place may use under its access policy.
     fn sights(&self, place: Place, positions: &[Option<Vector>]) -> Vec<Sight> {
         let sky = self.constellation.sky();

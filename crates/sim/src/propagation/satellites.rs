@@ -213,6 +213,10 @@ impl Propagation for SatellitePropagation {
             .delay(self.start.saturating_add(at))
             .unwrap_or(Pathway::MAX_WAIT)
     }
+
+    fn least_delay(&self, _from: Nanos, _until: Nanos) -> Nanos {
+        self.pathway.least_delay()
+    }
 }
 
 #[cfg(test)]
