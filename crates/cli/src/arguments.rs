@@ -484,9 +484,10 @@ pub struct Common {
     /// Keep the series of all replications.
     #[arg(long)]
     pub record_all: bool,
-    /// Threads that share the world of each run. Results do not depend on the number. --jobs is
-    /// then the number of cores divided by N unless it is given.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count())]
+    /// Threads that share the world of each run, at most 512. Results do not depend on the number.
+    /// --jobs is then the number of cores divided by the number of threads that a world can use,
+    /// unless it is given.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u32>(1..=512))]
     pub threads: u32,
     /// Set a parameter, or a key by its path (repeatable).
     #[arg(long, value_name = "KEY=VALUE")]

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anabranch_engine::world::WorldError;
 use anabranch_lab::outputs::WriteError;
 use anabranch_lab::reference::LoadError;
 use anabranch_lab::run::RunError;
@@ -86,7 +85,6 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Spec(_) => 2,
             Failure::Directory(error) if !is_full(error) => 2,
-            Failure::Run(error, _) if is_indivisible(error) => 2,
             Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
             Failure::Program(status) => *status,
@@ -118,14 +116,6 @@ impl fmt::Display for Failure {
             Failure::Program(status) => write!(f, "the program gave status {status}"),
         }
     }
-}
-
-/// Whether several threads were requested for a world that they cannot share.
-fn is_indivisible(error: &RunError) -> bool {
-    let RunError::World { source, .. } = error else {
-        return false;
-    };
-    matches!(source, WorldError::Indivisible(_))
 }
 
 /// Returns true if the disk is full. All other errors concern the directory: it is read-only, has

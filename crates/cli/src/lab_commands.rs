@@ -172,13 +172,15 @@ fn plan(source: &SpecSource, common: &Common) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Creates and validates the plan of a spec that other processes will run.
-pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
+/// Creates and validates the plan of a spec that other processes will run. Returns it with the
+/// number of threads that share a run.
+pub fn planned(spec: &Path, common: &Common) -> Result<(Plan, usize), Failure> {
     let source = read_spec(spec)?;
     let plan = plan(&source, common)?;
     let reference = Loaded::read(&plan.spec.reference, &source.folder);
     reference.map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(plan)
+    let threads = check_threads(&plan, common, &[], &[])?;
+    Ok((plan, threads))
 }
 
 /// Plans and runs a spec, and writes all outputs.
@@ -205,7 +207,7 @@ fn work(
     let reference = Loaded::read(&plan.spec.reference, &source.folder);
     let reference = reference.map_err(|error| Failure::Usage(error.to_string()))?;
     live::check(&plan, live)?;
-    check_threads(&plan, common, captures, live)?;
+    let threads = check_threads(&plan, common, captures, live)?;
     let simulator = Simulator::default().with(|it| {
         it.threads = common.threads as usize;
         it.captures = captures
@@ -224,7 +226,7 @@ fn work(
     interruption.keeps(&directory);
     // Real-time runs should not wait for a core.
     let jobs = match (live.is_empty(), common.jobs) {
-        (true, None) => (jobs(None) / common.threads as usize).max(1),
+        (true, None) => (jobs(None) / threads).max(1),
         (true, asked) => jobs(asked),
         (false, _) => 1,
     };
@@ -340,16 +342,17 @@ fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses several threads for runs that one thread must do.
+/// Refuses several threads for runs that one thread must do. Returns the maximum number of threads
+/// that share a run.
 fn check_threads(
     plan: &Plan,
     common: &Common,
     captures: &[(String, PathBuf)],
     live: &[String],
-) -> Result<(), Failure> {
-    let threads = common.threads;
+) -> Result<usize, Failure> {
+    let threads = common.threads as usize;
     if threads == 1 {
-        return Ok(());
+        return Ok(1);
     }
     let found = format!("found --threads {threads}");
     if !captures.is_empty() {
@@ -360,19 +363,34 @@ fn check_threads(
         let message = "with --live: real sockets have their own threads; leave one out";
         return Err(Failure::Usage(format!("{found} {message}")));
     }
-    for experiment in &plan.experiments {
-        let units = experiment.points.first().map(|point| PlannedRun {
-            experiment,
-            point,
-            replication: 0,
-        });
-        if let Some(unit) = units {
-            let divisible = world::check_divisible(&unit, threads as usize);
-            divisible
-                .map_err(|error| Failure::Usage(format!("{found}: {}: {error}", experiment.id)))?;
-        }
+    let units = PlannedRun::all(plan).into_iter();
+    let units: Vec<_> = units.filter(|unit| unit.replication == 0).collect();
+    let parts =
+        Threads(jobs(common.jobs)).map(&units, |unit| world::check_divisible(unit, threads));
+    let mut most = 1;
+    for (unit, parts) in units.iter().zip(parts) {
+        let parts = parts
+            .map_err(|error| Failure::Usage(format!("{found}: {}: {error}", described(unit))))?;
+        most = most.max(parts);
     }
-    Ok(())
+    if most < threads {
+        let file = &plan.request.file;
+        let used = counted(most, "part");
+        note(format_args!(
+            "note: {file}: {found}; the worlds have at most {used}, so that no run has more threads"
+        ));
+    }
+    Ok(most)
+}
+
+/// The experiment and the point of a run, for messages.
+fn described(unit: &PlannedRun<'_>) -> String {
+    let values = unit.point().into_iter();
+    let values: Vec<String> = values.map(|(name, x)| format!("{name} {x}")).collect();
+    match values.as_slice() {
+        [] => unit.experiment.id.clone(),
+        values => format!("{} at {}", unit.experiment.id, values.join(", ")),
+    }
 }
 
 /// Refuses captures by a shard that does not include the first run.

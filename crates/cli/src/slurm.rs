@@ -28,7 +28,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
         let message = "found --shard; the tasks of the array are the shards";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let plan = planned(&arguments.spec, common)?;
+    let (plan, threads) = planned(&arguments.spec, common)?;
     let (tasks, runs) = (arguments.array as usize, plan.runs());
     if tasks > runs {
         return Err(Failure::Usage(format!(
@@ -50,6 +50,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
         out: &out,
         tasks,
         common,
+        threads,
         options: &arguments.sbatch,
     };
     let folder = out.join(SCRIPTS);
@@ -134,6 +135,8 @@ struct Script<'a> {
     out: &'a Path,
     tasks: usize,
     common: &'a Common,
+    /// Number of threads that share a run.
+    threads: usize,
     options: &'a [String],
 }
 
@@ -198,7 +201,7 @@ impl Script<'_> {
             command.push(format!("--set {}", quoted(setting)?));
         }
         let jobs = common.jobs.unwrap_or(1);
-        let processors = u64::from(jobs) * u64::from(common.threads);
+        let processors = u64::from(jobs) * self.threads as u64;
         Ok(format!(
             "{head}
 #SBATCH --array=1-{tasks} --ntasks=1 --cpus-per-task={processors}

@@ -340,15 +340,51 @@ fn threads_that_share_each_world_write_the_same_files() {
         assert!(said.contains(why), "{said}");
         assert!(!here.join("none").exists(), "nothing is run");
     };
-    refuses(&["--threads", "0"], "--threads");
+    for count in ["0", "513"] {
+        refuses(&["--threads", count], "write a whole number, 1 to 512");
+    }
     refuses(
         &["--threads", "2", "--capture", "wire=wire.pcapng"],
         "found --threads 2 with --capture, which numbers the packets of the whole world",
     );
-    let without = SPEC.replace("delay = \"10 ms\"", "delay = \"0 ms\"");
-    fs::write(here.join("my.toml"), without).expect("a spec");
-    refuses(
-        &["--threads", "2"],
-        "found --threads 2: losses: several threads cannot share this world: no delay separates a and b",
+    // Any point may be one that cannot be divided.
+    let later = SPEC
+        .replace("loss = 0.0\n", "loss = 0.0\ndelay = \"10 ms\"\n")
+        .replace("delay = \"10 ms\"\nqueue", "delay = \"$delay\"\nqueue")
+        .replace(
+            "sweep = [",
+            "sweep = [{ parameter = \"delay\", values = [\"10 ms\", \"0 ms\"] }, ",
+        );
+    fs::write(here.join("my.toml"), later).expect("a spec");
+    let why = "found --threads 2: losses at delay 0 ms, loss 0: several threads cannot share this world: \
+               the delay between a and b is 0, or its kind states no least delay";
+    refuses(&["--threads", "2"], why);
+    let array = ["slurm", "my.toml", "--dry-run", "--array", "2"];
+    let (status, said) = says(
+        here,
+        &[&array[..], &["--threads", "2", "--out", "none"]].concat(),
     );
+    assert_eq!((status, said.contains(why)), (Some(2), true), "{said}");
+    assert!(!here.join("none").exists(), "nothing is made");
+}
+
+/// A world of two nodes has at most two parts, for which processors are reserved.
+#[test]
+fn threads_that_a_world_cannot_use_are_noted() {
+    let directory = prepared();
+    let here = directory.path();
+    let threads = ["--threads", "3", "--jobs", "5", "--out", "three"];
+    let array = ["slurm", "my.toml", "--dry-run", "--array", "2"];
+    let run = ["run", "my.toml", "--replications", "1"];
+    for command in [&array[..], &run] {
+        let said = succeeds(here, &[command, &threads].concat());
+        assert!(
+            said.contains("note: my.toml: found --threads 3; the worlds have at most 2 parts, so that no run has more threads"),
+            "{said}"
+        );
+    }
+    let array = fs::read_to_string(here.join("three/slurm/array.sh")).expect("a script");
+    assert!(array.contains("--cpus-per-task=10\n"), "{array}");
+    let said = succeeds(here, &["run", "my.toml", "--threads", "2", "--out", "two"]);
+    assert!(!said.contains("note: my.toml"), "{said}");
 }

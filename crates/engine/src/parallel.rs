@@ -1,5 +1,6 @@
 //! Execution of many work items, on the calling thread or on several threads of the program.
 
+use std::io;
 use std::sync::OnceLock;
 
 /// Executes work items, in any order and on any threads.
@@ -24,9 +25,21 @@ pub trait Crew: Sync {
     /// Number of threads.
     fn threads(&self) -> usize;
 
+    /// Number of threads that run at the same time. If there are more parts, those that wait for
+    /// others leave their processor at once.
+    fn processors(&self) -> usize;
+
     /// Calls `first`, and `others` with each number from 1 to `parts - 1` on a separate thread,
     /// because the calls wait for one another. Returns when all have returned.
-    fn together(&self, parts: usize, others: &(dyn Fn(usize) + Sync), first: &mut dyn FnMut());
+    ///
+    /// # Errors
+    /// A thread cannot be started; nothing has then been called.
+    fn together(
+        &self,
+        parts: usize,
+        others: &(dyn Fn(usize) + Sync),
+        first: &mut dyn FnMut(),
+    ) -> io::Result<()>;
 }
 
 /// The results of `work` for each item, in the order of the items.

@@ -100,6 +100,9 @@ pub enum WorldError {
     /// Another part of a divided world failed.
     #[error("another thread of the run failed")]
     OtherPart,
+    /// The threads that should share a world cannot be started.
+    #[error("cannot start the threads of the run: {0}")]
+    Threads(#[source] io::Error),
     /// A capture that the simulator rejected.
     #[error(transparent)]
     Refused(#[from] CaptureError),
@@ -194,8 +197,8 @@ pub fn run_divided(
     let point = &*unit.resolve()?;
     let seed = seed_of(unit, point, seed);
     let owners = owners(point, crew.threads())?;
-    let parts = owners.iter().max().map_or(1, |last| *last as usize + 1);
-    let meeting = Meeting::new(parts);
+    let parts = division::parts(&owners);
+    let meeting = Meeting::new(parts, parts <= crew.processors());
     let results: Vec<Mutex<Option<Result<SimulatedPart, WorldError>>>> =
         (0..parts).map(|_| Mutex::default()).collect();
     let simulate = |number, sink: &mut dyn Sink| {
@@ -210,7 +213,8 @@ pub fn run_divided(
         let made = simulate(part, &mut NullSink).map(Simulated::into_part);
         *results[part].lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
     };
-    crew.together(parts, &others, &mut || first = Some(simulate(0, sink)));
+    crew.together(parts, &others, &mut || first = Some(simulate(0, sink)))
+        .map_err(WorldError::Threads)?;
     let others = results.into_iter().skip(1);
     let others = others.map(|it| it.into_inner().unwrap_or_else(PoisonError::into_inner));
     let mut others: Vec<_> = others
@@ -233,12 +237,13 @@ pub fn run_divided(
     finish((unit, point), seed, simulated, sink)
 }
 
-/// Whether the worlds of a unit can be divided among several threads.
+/// The number of parts into which the worlds of a unit are divided among several threads; at most
+/// `threads`.
 ///
 /// # Errors
 /// [`WorldError::Indivisible`], and the errors of building the world.
-pub fn check_divisible(unit: &PlannedRun<'_>, threads: usize) -> Result<(), WorldError> {
-    owners(&*unit.resolve()?, threads).map(|_| ())
+pub fn check_divisible(unit: &PlannedRun<'_>, threads: usize) -> Result<usize, WorldError> {
+    Ok(division::parts(&owners(&*unit.resolve()?, threads)?))
 }
 
 /// The part of each node of a point's world, for a number of threads.

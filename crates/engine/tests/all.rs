@@ -4,7 +4,6 @@
 //! snapshots.
 
 mod constellation;
-mod divided;
 mod documents;
 mod dvb_rcs2;
 mod ecn;

@@ -1,6 +1,8 @@
 //! Parallel planning with as many threads as are used for runs, and the threads of one run.
 
-use std::thread;
+use std::io;
+use std::sync::{PoisonError, RwLock};
+use std::thread::{self, Builder};
 
 use anabranch_engine::parallel::{Crew, Executor, Sequential};
 
@@ -14,9 +16,24 @@ const WORTH_A_THREAD: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct Threads(pub usize);
 
+impl Threads {
+    /// The results of `work` for each item, in the order of the items.
+    pub fn map<T: Sync, R: Send>(self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        let threads = self.worth(items.len());
+        pool::map(threads, (items.len(), WORTH_A_THREAD), |at| {
+            work(&items[at])
+        })
+    }
+
+    /// Number of threads for this many items.
+    fn worth(self, items: usize) -> usize {
+        self.0.min(items / WORTH_A_THREAD).max(1)
+    }
+}
+
 impl Executor for Threads {
     fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync)) {
-        let threads = self.0.min(items / WORTH_A_THREAD);
+        let threads = self.worth(items);
         if threads < 2 {
             return Sequential.each(items, work);
         }
@@ -33,12 +50,87 @@ impl Crew for Team {
         self.0
     }
 
-    fn together(&self, parts: usize, others: &(dyn Fn(usize) + Sync), first: &mut dyn FnMut()) {
-        thread::scope(|scope| {
-            for part in 1..parts {
-                scope.spawn(move || others(part));
-            }
-            first();
-        });
+    fn processors(&self) -> usize {
+        pool::all_cores()
+    }
+
+    fn together(
+        &self,
+        parts: usize,
+        others: &(dyn Fn(usize) + Sync),
+        first: &mut dyn FnMut(),
+    ) -> io::Result<()> {
+        together(parts, |_| Builder::new(), others, first)
+    }
+}
+
+/// See [`Crew::together`]; `builder` gives the properties of the thread of a part.
+fn together(
+    parts: usize,
+    builder: impl Fn(usize) -> Builder,
+    others: &(dyn Fn(usize) + Sync),
+    first: &mut dyn FnMut(),
+) -> io::Result<()> {
+    // Whether all threads exist. Parts wait for each other, so that none may begin before. Locked
+    // until it is decided.
+    let gate = RwLock::new(false);
+    let is_open = || *gate.read().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        let mut open = gate.write().unwrap_or_else(PoisonError::into_inner);
+        for part in 1..parts {
+            let run = move || {
+                if is_open() {
+                    others(part);
+                }
+            };
+            builder(part).spawn_scoped(scope, run)?;
+        }
+        *open = true;
+        drop(open);
+        first();
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn parts_run_at_the_same_time() {
+        let all = Barrier::new(4);
+        let numbers = AtomicUsize::new(0);
+        let others = |part| {
+            numbers.fetch_add(part, Ordering::Relaxed);
+            all.wait();
+        };
+        Team(4)
+            .together(4, &others, &mut || {
+                all.wait();
+            })
+            .expect("threads");
+        assert_eq!(numbers.into_inner(), 1 + 2 + 3);
+    }
+
+    /// The parts that could be started would wait for the other forever.
+    #[test]
+    fn no_part_begins_if_a_thread_cannot_be_started() {
+        for missing in 1..4 {
+            // No address space has room for this stack.
+            let builder = |part| match part == missing {
+                true => Builder::new().stack_size(1 << 60),
+                false => Builder::new(),
+            };
+            let begun = AtomicUsize::new(0);
+            let begin = || {
+                begun.fetch_add(1, Ordering::Relaxed);
+            };
+            let failed = together(4, builder, &|_| begin(), &mut || begin());
+            assert!(failed.is_err(), "part {missing}");
+            assert_eq!(begun.into_inner(), 0, "part {missing}");
+        }
     }
 }

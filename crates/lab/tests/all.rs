@@ -3,6 +3,7 @@
 //! process, or whose snapshots are part of a page in docs/, is a separate program, listed in
 //! Cargo.toml.
 
+mod divided;
 mod fingerprint;
 mod foreign;
 mod joined;

@@ -75,8 +75,17 @@ pub struct FlowStats {
 /// The data of one part of a divided world about a member of a flow.
 #[derive(Debug)]
 pub struct FlowStatsPart {
-    counters: [u64; 10],
+    delivered: u64,
+    delivered_segments: u64,
+    messages: u64,
     delay_sum: u128,
+    delays: u64,
+    retransmissions: u64,
+    fast_retransmits: u64,
+    timeouts: u64,
+    ecn_reductions: u64,
+    duplicates: u64,
+    stream_limits_met: u64,
     failed: Option<String>,
     observers: Vec<Observing>,
     transfers: Option<TransferTracker>,
@@ -162,53 +171,87 @@ impl FlowStats {
 
     /// The data that another part of a divided world adds to its own.
     pub fn into_part(self) -> FlowStatsPart {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Self {
+            delivered,
+            delivered_segments,
+            messages,
+            delay_sum,
+            delays,
+            retransmissions,
+            fast_retransmits,
+            timeouts,
+            ecn_reductions,
+            duplicates,
+            failed,
+            observers,
+            transfers,
+            once,
+            stream_limits_met,
+            packets,
+            // The samples of a part are gathered while it runs.
+            recorded: _,
+            series: _,
+            buffer: _,
+        } = self;
         FlowStatsPart {
-            counters: [
-                self.delivered,
-                self.delivered_segments,
-                self.messages,
-                self.delays,
-                self.retransmissions,
-                self.fast_retransmits,
-                self.timeouts,
-                self.ecn_reductions,
-                self.duplicates,
-                self.stream_limits_met,
-            ],
-            delay_sum: self.delay_sum,
-            failed: self.failed,
-            observers: self.observers,
-            transfers: self.transfers,
-            once: self.once,
-            packets: self.packets,
+            delivered,
+            delivered_segments,
+            messages,
+            delay_sum,
+            delays,
+            retransmissions,
+            fast_retransmits,
+            timeouts,
+            ecn_reductions,
+            duplicates,
+            stream_limits_met,
+            failed,
+            observers,
+            transfers,
+            once,
+            packets,
         }
     }
 
     /// Adds the data of another part.
     pub fn add(&mut self, part: FlowStatsPart) {
-        let counters = [
-            &mut self.delivered,
-            &mut self.delivered_segments,
-            &mut self.messages,
-            &mut self.delays,
-            &mut self.retransmissions,
-            &mut self.fast_retransmits,
-            &mut self.timeouts,
-            &mut self.ecn_reductions,
-            &mut self.duplicates,
-            &mut self.stream_limits_met,
-        ];
-        for (counter, more) in counters.into_iter().zip(part.counters) {
-            *counter += more;
-        }
-        self.delay_sum += part.delay_sum;
-        self.failed = self.failed.take().or(part.failed);
-        self.observers.extend(part.observers);
+        let FlowStatsPart {
+            delivered,
+            delivered_segments,
+            messages,
+            delay_sum,
+            delays,
+            retransmissions,
+            fast_retransmits,
+            timeouts,
+            ecn_reductions,
+            duplicates,
+            stream_limits_met,
+            failed,
+            observers,
+            transfers,
+            once,
+            packets,
+        } = part;
+        self.delivered += delivered;
+        self.delivered_segments += delivered_segments;
+        self.messages += messages;
+        self.delay_sum += delay_sum;
+        self.delays += delays;
+        self.retransmissions += retransmissions;
+        self.fast_retransmits += fast_retransmits;
+        self.timeouts += timeouts;
+        self.ecn_reductions += ecn_reductions;
+        self.duplicates += duplicates;
+        self.stream_limits_met += stream_limits_met;
+        self.failed = self.failed.take().or(failed);
+        self.observers.extend(observers);
         self.observers.sort_by_key(|it| (it.measure, it.window));
-        self.transfers = self.transfers.take().or(part.transfers);
-        self.once = self.once.take().or(part.once);
-        if part.packets != PacketAccount::default() {
-            self.packets = part.packets;
+        self.transfers = self.transfers.take().or(transfers);
+        self.once = self.once.take().or(once);
+        if packets != PacketAccount::default() {
+            self.packets = packets;
         }
     }
 

@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use anabranch_sim::{NodeId, PathFinder};
 use anabranch_transport::Probe;
 
+use crate::agent::flow_stats::end_of;
 use crate::agent::observer::End;
 use crate::network::Built;
 use crate::point::PlannedPoint;
+use crate::probe::RecordOptions;
 use crate::resolved_point::PlannedMember;
+use crate::world::recorder::means;
 
 /// Load of an end of a flow, in hops of its packets: the transport does more work than a link.
 const END: u64 = 8;
@@ -19,6 +22,11 @@ const WEIGHED: usize = 2_000;
 
 /// The part of each node, in the order of their indices.
 pub type Owners = Vec<u32>;
+
+/// The number of parts.
+pub fn parts(owners: &[u32]) -> usize {
+    owners.iter().max().map_or(1, |last| *last as usize + 1)
+}
 
 /// Sets of nodes that must be in the same part.
 struct Groups(Vec<u32>);
@@ -52,13 +60,18 @@ pub fn divide(point: &PlannedPoint, built: &Built, parts: usize) -> Result<Owner
     for pair in topology.inseparable() {
         let [one, other] = pair.map(|node| topology.node_name(node));
         if reasons.len() < 3 {
-            reasons.insert(format!("no delay separates {one} and {other}"));
+            reasons.insert(format!(
+                "the delay between {one} and {other} is 0, or its kind states no least delay"
+            ));
         }
         groups.join(pair);
     }
     let mut stores: Vec<(&str, NodeId)> = Vec::new();
+    let mut of_flows = vec![None; point.spec.flows.len()];
     for member in &point.resolved.members {
-        if let Some(reason) = shared(point, member) {
+        let of_flow = *of_flows[member.flow].get_or_insert_with(|| shared(point, member));
+        let series = || has_mutual_series(point, member).then_some("a recorded series");
+        if let Some(reason) = of_flow.or_else(series) {
             if reasons.len() < 6 {
                 let name = &point.spec.flows[member.flow].name;
                 reasons.insert(format!("both ends of the flow {name} share {reason}"));
@@ -80,7 +93,8 @@ pub fn divide(point: &PlannedPoint, built: &Built, parts: usize) -> Result<Owner
     }
 }
 
-/// The state that the ends of a member of a flow share, besides counters that can be added.
+/// The state that the ends of each member of a flow share, besides counters that can be added.
+/// `member` is any of them.
 fn shared(point: &PlannedPoint, member: &PlannedMember) -> Option<&'static str> {
     let flow = &point.spec.flows[member.flow];
     let measures = &point.resolved.measures;
@@ -101,18 +115,6 @@ fn shared(point: &PlannedPoint, member: &PlannedMember) -> Option<&'static str> 
         let observers = measures.observers(&flow.name, life);
         observers.iter().any(|it| it.observer.end() == End::Both)
     };
-    let mutual = || {
-        let records = point.experiment.records.iter();
-        let mut probes = records.flat_map(|record| &record.probes);
-        probes.any(|probe| {
-            let own = point.kinds.probes.iter().find(|entry| entry.name == probe);
-            let unknown = own.is_some_and(|entry| {
-                let bin = 1_000_000_000;
-                (entry.make)(crate::probe::RecordOptions { bin }).end() == End::Both
-            });
-            *probe == Probe::HeartbeatBytes.name() || unknown
-        })
-    };
     if needs.transfers || answered() {
         Some("its transfers")
     } else if needs.delays {
@@ -125,13 +127,36 @@ fn shared(point: &PlannedPoint, member: &PlannedMember) -> Option<&'static str> 
         Some("saved parameters")
     } else if unknown_end() {
         Some("a measure")
-    } else if mutual() {
-        Some("a recorded series")
     } else if !point.resolved.transports[member.flow].has_separate_ends() {
         Some("the state of the transport")
     } else {
         None
     }
+}
+
+/// Whether a recorded series of a member observes both ends.
+fn has_mutual_series(point: &PlannedPoint, member: &PlannedMember) -> bool {
+    let flow = &point.spec.flows[member.flow];
+    let records = point.experiment.records.iter();
+    let mut records = records.filter(|record| {
+        means(
+            record.flow.as_deref(),
+            &flow.name,
+            member.index,
+            flow.count.0,
+        )
+    });
+    records.any(|record| {
+        let bin = record.bin_width().0;
+        let of_transport = |name: &String| Probe::from_name(name).map(|probe| end_of(&[probe]));
+        let of_engine = |name: &String| {
+            let entry = point.kinds.probes.iter().find(|entry| entry.name == name)?;
+            Some((entry.make)(RecordOptions { bin }).end())
+        };
+        let ends = record.probes.iter();
+        let mut ends = ends.filter_map(|name| of_transport(name).or_else(|| of_engine(name)));
+        ends.any(|end| end == End::Both)
+    })
 }
 
 /// The load of each node, and the node next to which it should stay.

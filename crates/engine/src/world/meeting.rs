@@ -10,12 +10,15 @@ use anabranch_transport::Nanos;
 
 use super::WorldError;
 
-/// Number of looks at the barrier before a thread sleeps: about the length of a short window.
+/// Number of looks at the barrier before a thread sleeps, if each part has a processor: about the
+/// length of a short window.
 const LOOKS: u32 = 4_000;
 
 /// Shared by the parts of a world.
 pub struct Meeting {
     parts: usize,
+    /// Number of looks at the barrier before a thread sleeps.
+    looks: u32,
     arrived: AtomicUsize,
     rounds: AtomicUsize,
     /// A part has ended early, so that the others must end.
@@ -36,11 +39,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Meeting {
-    /// A meeting of this number of parts.
-    pub fn new(parts: usize) -> Self {
+    /// A meeting of this number of parts. They spin for a while before they sleep if each has its
+    /// own processor.
+    pub fn new(parts: usize, has_processors: bool) -> Self {
         let next = || (0..parts).map(|_| AtomicU64::new(0)).collect();
         Self {
             parts,
+            looks: if has_processors { LOOKS } else { 0 },
             arrived: AtomicUsize::new(0),
             rounds: AtomicUsize::new(0),
             over: AtomicBool::new(false),
@@ -53,6 +58,11 @@ impl Meeting {
     }
 
     /// Waits until all parts have called it.
+    ///
+    /// # Errors
+    /// [`WorldError::OtherPart`] if a part has ended and does not call it. A round in which all
+    /// parts meet succeeds even if one of them has failed since. The parts that fail are therefore
+    /// those with an error in the same window, at whatever speed they run.
     fn meet(&self) -> Result<(), WorldError> {
         let round = self.rounds.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parts {
@@ -61,10 +71,10 @@ impl Meeting {
             if *lock(&self.sleeping) > 0 {
                 self.wake.notify_all();
             }
-        } else {
-            self.await_round(round);
+            return Ok(());
         }
-        match self.over.load(Ordering::Acquire) {
+        self.await_round(round);
+        match self.rounds.load(Ordering::Acquire) == round {
             true => Err(WorldError::OtherPart),
             false => Ok(()),
         }
@@ -75,7 +85,7 @@ impl Meeting {
             let rounds = self.rounds.load(Ordering::Acquire);
             rounds != round || self.over.load(Ordering::Acquire)
         };
-        for _ in 0..LOOKS {
+        for _ in 0..self.looks {
             if is_here() {
                 return;
             }
@@ -176,5 +186,40 @@ impl<'a> Attendance<'a> {
             samples.append(&mut lock(&self.meeting.samples));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn is_other_part(met: &Result<(), WorldError>) -> bool {
+        matches!(met, Err(WorldError::OtherPart))
+    }
+
+    /// The error of a run does not depend on whether a part fails before or after the others have
+    /// left the last meeting.
+    #[test]
+    fn only_a_meeting_that_a_part_misses_fails() {
+        for spins in [true, false] {
+            let meeting = Meeting::new(1, spins);
+            meeting.end();
+            assert!(meeting.meet().is_ok(), "all parts have come");
+            let meeting = Meeting::new(2, spins);
+            meeting.end();
+            assert!(is_other_part(&meeting.meet()), "one does not come");
+        }
+        for round in 0..200 {
+            let meeting = Meeting::new(2, round % 2 == 0);
+            thread::scope(|scope| {
+                let other = scope.spawn(|| [meeting.meet(), meeting.meet()]);
+                assert!(meeting.meet().is_ok());
+                meeting.end();
+                let [first, second] = other.join().expect("no panic");
+                assert!(first.is_ok() && is_other_part(&second), "{round}");
+            });
+        }
     }
 }

@@ -228,7 +228,7 @@ fn sort(samples: &mut [(u32, SeriesSample)]) {
 }
 
 /// Whether the name of a record covers a member of a group of `count`.
-fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
+pub(super) fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
     let name = name.map(MemberSelection::parse);
     name.is_some_and(|name| name.group == group && name.contains(member, count))
 }

@@ -74,14 +74,8 @@ pub fn own_link_stats(world: &World, members: &[LinkId]) -> Vec<[Option<LinkStat
     members.iter().map(of).collect()
 }
 
-/// Counters of the members of a link, forward and backward.
+/// Counters of the members of a link, forward and backward; those of other parts are 0.
 pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
-    let of = |&id: &LinkId| {
-        let stats = |direction| world.link_stats(id, direction).ok();
-        Some([
-            stats(LinkDirection::Forward)?,
-            stats(LinkDirection::Backward)?,
-        ])
-    };
-    members.iter().filter_map(of).collect()
+    let own = own_link_stats(world, members).into_iter();
+    own.map(|it| it.map(Option::unwrap_or_default)).collect()
 }
