@@ -37,8 +37,8 @@ pub struct Association {
     shared: Arc<EndpointShared>,
     signals: Arc<Signals>,
     id: AssociationId,
-    /// True until the association is established: the only handle is then owned by a connect
-    /// future, which may be dropped at any time.
+    /// True until the association is established. Until then a `connect` future owns the only
+    /// handle, and may be dropped at any time.
     attempt: bool,
 }
 
@@ -249,7 +249,7 @@ impl Association {
     }
 
     /// Waits until the send buffer may have space for a message of `size` bytes. Requests a
-    /// notification from the driver, which comes immediately if there is space.
+    /// notification from the driver; if there is space already, the notification comes immediately.
     pub(crate) async fn room(&self, size: usize) {
         let mut notified = std::pin::pin!(self.signals.writable.notified());
         notified.as_mut().enable();
@@ -285,8 +285,8 @@ impl Association {
                     readers.leave(&mut reader.place);
                     return Poll::Ready(result);
                 }
-                // If data arrives from here on, `wait` fails because the round is over, and the
-                // loop polls again.
+                // If data arrives from here on, it ends the round. `wait` then fails, and the loop
+                // polls again.
                 let known = waker.take().unwrap_or_else(|| cx.waker().clone());
                 match readers.wait(&mut reader.place, round, known) {
                     Ok(()) => return Poll::Pending,
@@ -385,8 +385,8 @@ impl Association {
         self.shared.lock().shut_down(self.id, now, limit);
     }
 
-    /// Removes all messages of which no chunk was sent from the send queue; returns their number.
-    /// Messages that were sent in part are completed.
+    /// Removes from the send queue all messages of which no chunk was sent, and returns their
+    /// number. Messages that were sent in part are completed.
     pub fn cancel_unsent(&self) -> usize {
         let mut state = self.shared.lock();
         let withdrawn = state.association(self.id).map(Protocol::cancel_unsent);

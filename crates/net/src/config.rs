@@ -108,8 +108,9 @@ pub struct Config {
     /// Encapsulation of packets.
     pub carrier: Carrier,
     /// Local addresses, each with its own socket. An endpoint with several addresses is multihomed,
-    /// and lists all of them to its peers. Empty: all addresses of the host, IPv4 and IPv6, through
-    /// one socket, as a single path end.
+    /// and lists all of them to its peers. Empty: the endpoint uses all addresses of the host,
+    /// through one socket for IPv4 and one for IPv6. It then lists no addresses to its peers, and
+    /// is not multihomed.
     pub addresses: Vec<IpAddr>,
     /// The interface index (zone, RFC 4007) of link-local addresses of this host and of the peers.
     /// `None`: no link-local addresses are used, or the system selects the interface.
@@ -140,9 +141,9 @@ pub struct Config {
     /// system supports it.
     pub offload: bool,
     /// Time limit for closing an association without handles, counted from the drop of its last
-    /// handle: after it the association is aborted, and messages that the peer has not acknowledged
-    /// are lost. To wait longer, keep a handle and call [`shutdown`](crate::Association::shutdown).
-    /// 60 s by default.
+    /// handle. When the limit expires, the association is aborted, and messages that the peer has
+    /// not acknowledged are lost. To wait longer, keep a handle and call
+    /// [`shutdown`](crate::Association::shutdown). 60 s by default.
     pub linger: Duration,
     /// Time limit of [`connect`](crate::Endpoint::connect); 30 s by default. [`Duration::MAX`]: the
     /// attempt lasts until the protocol stops retransmitting INIT and COOKIE ECHO

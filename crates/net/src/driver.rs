@@ -24,8 +24,8 @@ use crate::socket_errors::SocketOperation;
 const MAX_ROUNDS: usize = 16;
 /// Limits per socket and round: number of receive calls, and bytes after which no further call is
 /// made. Receiving a packet costs much less than handling it. Sockets are therefore emptied faster
-/// than their packets are handled: a flood waits in the fair queue instead of filling the socket
-/// buffers, because full socket buffers drop the packets of other peers too.
+/// than their packets are handled, so that a flood waits in the fair queue. In the socket buffers,
+/// which are not fair, it would displace packets of other peers.
 const MAX_RECEIVE_CALLS: usize = 32;
 const MAX_RECEIVE_BYTES: usize = 1 << 20;
 /// Limits per round: ICMP messages read, and bytes examined of each. Routers quote 576 bytes (RFC
@@ -83,8 +83,8 @@ struct Work {
 struct RoundOutcome {
     /// No endpoint has work before `timeout`.
     settled: bool,
-    /// All output of the endpoints was gathered, so that there is no work either while the sockets
-    /// are not writable.
+    /// All output of the endpoints was gathered. While the sockets are not writable, there is then
+    /// no work before `timeout`.
     drained: bool,
     timeout: Option<Nanos>,
 }
@@ -379,8 +379,8 @@ impl Work {
         }
         if flushed.is_ready() {
             self.endpoints.flushed();
-            // Only a send call shows that a socket is writable again; packets that were discarded
-            // from the queue do not.
+            // Only a send call shows that a socket is writable again. An empty queue does not show
+            // it, because packets may have been discarded from the queue.
             if self.stuck.is_some_and(|(_, calls)| calls != io.sent.calls) {
                 self.stuck = None;
             }

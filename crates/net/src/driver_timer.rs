@@ -1,7 +1,7 @@
 //! The timer of a driver.
 //!
-//! The runtime's timer is polled only after it was set or after it has woken the task. The driver
-//! checks its timer at each packet, and it has almost never expired then.
+//! The runtime's timer is polled only after it was set or after it has woken the task, because the
+//! driver checks its timer at each packet, when the timer has almost never expired.
 
 use std::fmt;
 use std::pin::Pin;

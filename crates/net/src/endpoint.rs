@@ -309,7 +309,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits until the endpoint has no association, including closed associations that still have
+    /// Waits until the endpoint has no associations. A closed association counts as long as it has
     /// handles.
     pub async fn wait_idle(&self) {
         loop {

@@ -311,8 +311,8 @@ impl WakeQueue {
     /// Takes the endpoints that were woken since the last call; later wakeups wake `task`.
     fn take(&self, numbers: &mut Vec<usize>, task: &Waker) {
         let was_woken = self.lock().task.is_none();
-        // Without the waker, another call has taken it: that wakes the task, which then calls this
-        // method again.
+        // If the waker is still stored, it is kept, because it wakes the same task. If a wakeup
+        // takes it meanwhile, the task is woken and calls this method again.
         let task = was_woken.then(|| task.clone());
         let mut called = self.lock();
         std::mem::swap(&mut called.numbers, numbers);

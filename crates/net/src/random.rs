@@ -52,8 +52,8 @@ mod tests {
             last = port;
         }
         assert_eq!(taken.len(), usize::from(DYNAMIC_PORTS));
-        // Random selection returns a smaller port about half of the time; a counter would do so at
-        // most once.
+        // Random selection returns a smaller port than before in about half of the calls; a counter
+        // would do so at most once.
         assert!(turns > 1_000, "{turns}");
     }
 }

@@ -71,8 +71,8 @@ pub(crate) struct ReceivedBatch {
 pub(crate) struct ReceiveBuffers {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
-    /// True if the last call filled all its buffers, or more than `SMALL_BATCH`: the next call then
-    /// gets `BATCH` buffers.
+    /// True if the last call filled at least `SMALL_BATCH` buffers: the next call then gets `BATCH`
+    /// buffers.
     busy: bool,
     /// The block to which single packets are copied, and a slice of the first packet in it.
     packed: BytesMut,
@@ -196,7 +196,7 @@ impl ReceiveBuffers {
     }
 
     /// An empty block: one that is no longer used, or a new one if few blocks are in use; `None` if
-    /// `MAX_BLOCKS_IN_USE` are.
+    /// `MAX_BLOCKS_IN_USE` blocks are in use.
     fn free_block(&mut self) -> Option<BytesMut> {
         for _ in 0..self.lent.len() {
             match self.lent.pop_front()?.try_into_mut() {

@@ -9,8 +9,8 @@
 //! Senders from which no association has accepted a packet are unknown sources. By forging
 //! addresses, an attacker can appear as any number of unknown sources. Therefore unknown sources
 //! share one queue, in order of arrival, together with all INITs (verification tag 0, RFC 9260
-//! §8.5.1 A), and one of their packets is handled after each turn of a peer. Without waiting
-//! packets of peers, only packets of unknown sources are handled.
+//! §8.5.1 A), and one of their packets is handled after each turn of a peer. If no packet of a peer
+//! waits, only packets of unknown sources are handled.
 
 mod known_peers;
 
@@ -100,7 +100,7 @@ pub(crate) struct QueuedPacket {
     /// Range of the common header and chunks in [`FairReceiveQueue::block`].
     pub packet: Range<usize>,
     /// The packet was queued as a packet of an unknown source. If an association accepts it, its
-    /// sender becomes known: [`FairReceiveQueue::learn`].
+    /// sender becomes known: [`FairReceiveQueue::add_known`].
     pub unknown: bool,
     /// Number of packets from the same receive call that follow, if the turn does not end before.
     pub behind: usize,

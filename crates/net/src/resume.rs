@@ -27,10 +27,10 @@ const OBSERVE_EVERY: Nanos = SECOND;
 /// the round-trip time is still about the same. Clones share the same cache, which the
 /// [configurations](crate::Config::resume_cache) of several endpoints may share.
 ///
-/// Each path of a multihomed association has its own set, which applies when data is first sent on
-/// that path: at the start, or after a failover. One association at a time uses a set. A set is
-/// updated while an association is open and when it ends. It is deleted after its lifetime, or when
-/// an association finds that the path has changed.
+/// Each path of a multihomed association has its own set of parameters, which applies when data is
+/// first sent on that path: at the start, or after a failover. One association at a time uses a
+/// set. A set is updated while an association is open and when it ends. It is deleted after its
+/// lifetime, or when an association finds that the path has changed.
 ///
 /// A program can store the sets and load them at its next start:
 ///
@@ -320,8 +320,8 @@ fn observe(cache: &ResumeCache, association: &Association, path: Path, used: &mu
     entry.is_some()
 }
 
-/// Saves the parameters of a path's controller. Deletes the set from which it started if the
-/// controller found it wrong.
+/// Saves the parameters of a path's controller. If the controller found that the set from which it
+/// started is wrong, deletes that set.
 fn observe_path(cache: &ResumeCache, path: Path, state: &CarefulResume, used: &mut bool) {
     let mut saved = cache.lock();
     if state.is_refuted() && std::mem::take(used) {

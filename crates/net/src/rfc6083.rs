@@ -173,8 +173,8 @@ impl Receipts {
     }
 }
 
-/// The error if the peer may lack the message. A message that was abandoned by its policy is no
-/// error.
+/// Returns an error if the message may not have reached the peer. A message that was abandoned by
+/// its policy is no error.
 fn failure(answer: Answer) -> Option<DeliveryError> {
     let is_policy =
         |it: &DeliveryError| matches!(it, DeliveryError::Abandoned(_) | DeliveryError::Unsent);
@@ -422,8 +422,8 @@ impl SecureAssociation {
     }
 }
 
-/// Returns true if a message of DTLS itself violates that these are sent on stream 0, in order (RFC
-/// 6083 §4.4).
+/// Returns true if a message of DTLS itself violates the rule that such messages are sent on stream
+/// 0, in order (RFC 6083 §4.4).
 fn is_out_of_order(message: &Message) -> bool {
     !Connection::is_data(&message.bytes) && (message.stream != 0 || message.unordered)
 }

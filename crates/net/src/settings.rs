@@ -25,8 +25,9 @@ pub struct AssociationSettings {
     /// Maximum number of packets with new data in one burst, 1 to 1,000,000 (SCTP_MAX_BURST, RFC
     /// 6458 §8.1.24).
     pub max_burst: u32,
-    /// Scheduler that selects the stream of the next message, from the next message or fragment on
-    /// (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2). Queued messages of each stream keep their order.
+    /// Scheduler that selects the stream whose message is sent next (SCTP_STREAM_SCHEDULER, RFC
+    /// 8260 §4.3.2). A change takes effect from the next message or fragment on. Queued messages of
+    /// each stream keep their order.
     pub scheduler: SchedulerKind,
     /// The default options of messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458
     /// §8.1.31, RFC 7496 §4.5). A lifetime is between 1 ns and 86,400 s.

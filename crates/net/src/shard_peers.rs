@@ -33,8 +33,9 @@ struct PeerKey {
 struct KnownAddresses {
     /// Verified addresses of peers, with the number of the shard that has the association.
     owners: BTreeMap<PeerKey, u32>,
-    /// Addresses that a peer has listed but that are not verified, with a tag, the number of the
-    /// shard, and the slot of the association in the shard.
+    /// Addresses that a peer has listed but that are not verified, with a tag of the association
+    /// (its own or the peer's), the number of the shard, and the slot of the association in the
+    /// shard.
     claims: BTreeSet<(PeerKey, u32, u32, u32)>,
 }
 
@@ -59,7 +60,7 @@ impl SharedPeers {
     }
 
     /// The shard that has an association with a peer at this address and port, from the local port
-    /// `local_port`. Of several endpoints with that port, any one is used.
+    /// `local_port`. If several endpoints have that port, returns the shard of any of them.
     #[cfg(test)]
     pub(crate) fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
         let name = |place: IpAddr| PeerKey {

@@ -3,7 +3,8 @@
 //! Some errors belong to sent packets (ICMP) and are reported once: such a socket may have packets,
 //! and should be read again immediately. But a socket whose interface is gone, or whose descriptor
 //! is closed, returns an error at each call. Such a socket is read at growing intervals as long as
-//! it exists, because the interface may come back and an association may have another path.
+//! it exists: it is not closed, because the interface may come back, and associations may meanwhile
+//! use another path.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};

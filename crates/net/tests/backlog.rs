@@ -167,8 +167,9 @@ impl Crowd {
         self.peers.iter().filter(is_up).count()
     }
 
-    /// Returns true if the server treats this peer as an unknown source: more packets without an
-    /// association than unknown sources may queue are dropped.
+    /// Returns true if the server treats this peer as an unknown source. The peer sends more bytes
+    /// without an association than may wait from unknown sources; if it is one, some of its packets
+    /// are dropped.
     async fn is_stranger(&self, peer: usize) -> bool {
         let dropped = self.server.statistics().packets_dropped;
         let from = SocketAddr::new(address(peer), UDP);

@@ -199,8 +199,8 @@ async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     }
 }
 
-/// While the socket is not writable, no answers of the peer arrive: associations end by their
-/// timers, and users are notified.
+/// While the socket is not writable, the peer receives nothing and sends no answers. Associations
+/// end by their timers, and users are notified.
 #[tokio::test(start_paused = true)]
 async fn timers_run_while_the_socket_is_full() {
     let pair = pair(Config::default()).await;
@@ -245,8 +245,8 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
     }
 }
 
-/// After the socket was unwritable for a while, nothing is lost, and the driver has done little
-/// work meanwhile.
+/// The socket is unwritable for a while. Afterwards all messages arrive, and the driver has made
+/// few calls meanwhile.
 #[tokio::test(start_paused = true)]
 async fn all_arrives_once_there_is_space_again() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);

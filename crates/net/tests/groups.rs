@@ -100,7 +100,8 @@ async fn endpoints_at_other_addresses_have_peers_of_their_own() {
     let called = || Peer::from(([10, 0, 0, 10], 5_000)).over_udp(9_899);
     let first = all[0][0].connect(called()).await.expect("it listens");
     let second = all[1][1].connect(called()).await.expect("another endpoint");
-    // An address that one endpoint releases does not go to the other.
+    // The first endpoint releases the address of the peer. The entry of the second endpoint
+    // remains, so that another shard cannot connect to this peer.
     drop(first);
     all[0][0].wait_idle().await;
     let refused = all[0][1].connect(called()).await.expect_err("it has one");

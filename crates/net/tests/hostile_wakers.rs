@@ -1,6 +1,6 @@
-//! Wakers that call the endpoint when they are woken or dropped, as an executor may do that polls
-//! immediately or drops a future with its waker. This crate must hold no lock when it calls or
-//! drops a waker.
+//! Wakers that call the endpoint when they are woken or dropped. Executors may do so: one may poll
+//! a future immediately when its waker is woken, and another may drop the future together with its
+//! waker. This crate must hold no lock when it calls or drops a waker.
 
 use crate::common;
 

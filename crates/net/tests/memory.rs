@@ -293,14 +293,15 @@ fn serve() -> (Endpoint, SocketAddr) {
     (endpoint, server)
 }
 
-/// Sends messages of this size until the send buffer is full. Exactly as many as fit without
-/// acknowledgement must be accepted, even if that takes some time.
+/// Sends messages of this size until the send buffer is full. Without an acknowledgement, exactly
+/// as many must be accepted as twice the send buffer holds, even if that takes some time.
 async fn fill(association: &Association, size: usize) {
     // The last message is accepted if its bytes fit without the per-message overhead.
     let most = (2 * SEND_BUFFER - size) / (size + 192) + 1;
     let put = || association.try_send(vec![7; size], SendOptions::default());
     for number in 0..most {
-        // The queue of unsent messages holds fewer, and messages leave it when they are sent.
+        // The queue of unsent messages holds fewer than `most` messages, and messages leave it when
+        // they are sent.
         loop {
             match put() {
                 Ok(()) => break,
@@ -345,8 +346,9 @@ fn reported_and_never_acknowledged() {
         let association = endpoint.accept().await.expect("an association");
         let mut peer = connecting.await.expect("the peer connects");
         let reporting = tokio::task::spawn_blocking(move || {
-            // Uses the TSN of the INIT ACK, because earlier DATA may have arrived in the packet
-            // with COOKIE ACK.
+            // The first TSN is taken from the INIT ACK and not from the first DATA chunk read here,
+            // because the packet with the COOKIE ACK may already have contained DATA, which
+            // `answer` does not return.
             let (first, mut highest) = (peer.theirs.0, 0);
             loop {
                 let data = match peer.answer() {

@@ -30,8 +30,8 @@ struct PendingMessage<'a> {
     options: &'a SendOptions,
 }
 
-/// Queues a message, and returns a value for the sender (for example the receipt). A trait, so that
-/// the compiler inlines each variant.
+/// Function that queues a message, and returns a value for the sender (for example the receipt). A
+/// trait and not a function pointer, so that the compiler inlines each function.
 trait Queue<T>:
     Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Refusal> + Copy
 {
@@ -69,7 +69,8 @@ struct SendContext<'a> {
 }
 
 impl SendContext<'_> {
-    /// Queues the message; leaves `message` unchanged if it could not be queued.
+    /// Queues the message, and takes it out of `bytes`. If it could not be queued, `bytes` is
+    /// unchanged.
     fn put<T>(
         &mut self,
         bytes: &mut Option<Bytes>,
@@ -82,7 +83,8 @@ impl SendContext<'_> {
             return Err(Unsent::Full(size));
         }
         // A message that may be refused is cloned, because a refused message is returned to the
-        // sender. Other messages are not, because a clone costs a reference count.
+        // sender. Other messages are not cloned, because a clone costs an update of the reference
+        // count.
         let kept = match association.send_buffer().accepts(options.stream, size) {
             true => None,
             false => bytes.clone(),
@@ -157,8 +159,8 @@ fn with_receipt(
 
 impl Association {
     /// Queues a message with `options`, and waits while the send buffer is full. By default the
-    /// message is sent in order on stream 0; [`SendOptions::on`] selects another stream, and the
-    /// stream `None` selects the stream that the allocation policy selects (`sctp.allocation`).
+    /// message is sent in order on stream 0; [`SendOptions::on`] selects another stream. With the
+    /// stream `None`, the allocation policy (`sctp.allocation`) selects the stream.
     ///
     /// A message counts as sent when it is queued; [`Association::shutdown`] waits until everything
     /// has arrived. Messages of one task on one stream arrive in the order of the calls.
@@ -335,8 +337,8 @@ impl Association {
         })
     }
 
-    /// Queues messages in order, at most as many as one hold of the lock allows. Queued messages
-    /// are removed from `messages`.
+    /// Queues messages in order until `MAX_MESSAGES_UNDER_LOCK` or `MAX_BYTES_UNDER_LOCK` is
+    /// reached. Queued messages are removed from `messages`.
     fn queue_some(
         &self,
         messages: &mut VecDeque<Bytes>,

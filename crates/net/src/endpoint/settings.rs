@@ -24,7 +24,7 @@ pub(super) struct DerivedSettings {
 }
 
 impl DerivedSettings {
-    /// Those of an endpoint whose settings were [applied](Self::apply) before.
+    /// Reads the derived settings from `sctp`, to which they were [applied](Self::apply) before.
     fn of(sctp: &SctpConfig) -> Self {
         Self {
             addresses: sctp.addresses.clone(),
@@ -34,7 +34,8 @@ impl DerivedSettings {
         }
     }
 
-    /// Sets them in `sctp`, and the settings whose defaults differ from those of the protocol core.
+    /// Sets these settings in `sctp`, and those whose defaults differ from the defaults of the
+    /// protocol core.
     pub(super) fn apply(self, sctp: &mut SctpConfig) {
         sctp.addresses = self.addresses;
         sctp.encapsulation = self.encapsulation;
@@ -110,8 +111,8 @@ mod tests {
         format!("{:?}", settings(endpoint))
     }
 
-    /// A step of a quarter of the former buffer would be more than the whole new buffer, and no
-    /// window would be announced.
+    /// If the receive buffer is reduced, `window_update` must fall with it. A quarter of the former
+    /// buffer would be more than the whole new buffer, so that no window update would be sent.
     #[tokio::test]
     async fn window_updates_follow_a_changed_receive_buffer() {
         let endpoint = bound(|_| ());
@@ -126,7 +127,8 @@ mod tests {
         assert_eq!(settings(&endpoint).window_update, Some(5_000));
     }
 
-    /// After all settings were replaced, an endpoint has those with which it would be bound.
+    /// If `change_sctp` replaces all settings, the endpoint has the same settings as if it had been
+    /// bound with the new ones.
     #[tokio::test]
     async fn replaced_settings_are_completed_as_in_bind() {
         for cache in [None, Some(ResumeCache::default())] {

@@ -224,8 +224,8 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
             }
         }
         assert_eq!(unknown, 2 * 320 / TURN_PACKETS - 1);
-        // After the peer's last turn one more is handled. Then the round ends, because the peer may
-        // have sent more.
+        // After the last turn of the peers one more packet of an unknown source is handled. Then
+        // the round ends, because the peers may have sent more.
         assert!(receive_queue.pop().is_some_and(|it| it.unknown));
         assert!(
             receive_queue.peek().is_none()

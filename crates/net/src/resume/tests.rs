@@ -113,9 +113,9 @@ fn an_observation_is_saved() {
     assert_eq!((path.cwnd, path.rtt), (100_000, Duration::from_millis(100)));
 }
 
-/// With a saved RTT of 600 ms and a measured RTT of 100 ms the set is not used but kept, because
-/// another association may be on that path again. A set that proves wrong before the jump is
-/// deleted.
+/// With a saved RTT of 600 ms and a measured RTT of 100 ms the set is not used. It is kept, because
+/// a later association may measure about the saved RTT again. A set that has expired before the
+/// jump is deleted.
 #[test]
 fn a_wrong_set_is_deleted() {
     for (expires, left) in [(u64::MAX, 1), (0, 0)] {

@@ -211,7 +211,8 @@ impl Core {
         for event in events.drain(..) {
             let (number, flags) = (event.data.u64(), event.flags);
             match number {
-                // The event only ends the wait: the caller has queued a task before.
+                // This event only ends the wait. The thread that sent it has put a task into the
+                // queue before.
                 BELL => {}
                 ALARM => shared.timers.ring(&shared.system, &mut self.rung),
                 number => shared.sockets.record_event(number, flags),

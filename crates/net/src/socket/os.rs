@@ -23,8 +23,8 @@ use crate::runtime::{AsSystemSocket, AsyncSocket, Readiness, ReadinessHint, Runt
 
 /// Maximum number of repetitions of a call that returned the error of another datagram.
 const MAX_REPORTED: usize = 4;
-/// Number of receive calls after a reported error for which it is uncertain whether another report
-/// has ended them early.
+/// Number of receive calls after a reported error that another pending error may have ended early.
+/// If such a call fills fewer buffers than it was given, the socket is not yet regarded as empty.
 const MAX_UNSURE: u32 = 64;
 
 /// A bound socket of the system that a runtime watches.
@@ -45,7 +45,8 @@ pub(crate) struct OsSocket {
     #[cfg(target_os = "linux")]
     reports: bool,
     reported: AtomicBool,
-    /// Remaining number of receive calls that a report may have ended early, see `MAX_UNSURE`.
+    /// Remaining number of receive calls that a pending error may have ended early, see
+    /// `MAX_UNSURE`.
     unsure: AtomicU32,
     offload: bool,
     /// The DSCP of sent packets.

@@ -14,8 +14,8 @@ const TAG: u32 = 4;
 
 /// Makes the system deliver each packet to the socket whose number, in the order of binding, is the
 /// verification tag modulo `count`. For an INIT, which has the tag 0, the system selects a socket
-/// by addresses and ports. A system without this option does so for all packets, and drivers pass
-/// packets of other drivers on.
+/// by addresses and ports. A system without this option selects the socket in that way for all
+/// packets, and each driver passes the packets of other drivers on.
 pub(super) fn steer(socket: &Socket, count: u32) {
     let mut program = program(count);
     let whole = sock_fprog {

@@ -68,8 +68,9 @@ impl Queue {
         self.ring_if_asleep(system);
     }
 
-    /// Wakes the thread if it sleeps. The lock orders this check after the thread has set `sleeps`,
-    /// or the thread's check of the queue after the addition.
+    /// Wakes the thread if it sleeps. No wakeup is lost, because the thread sets `sleeps` under the
+    /// lock of the queue: either it finds the added task before it sleeps, or this check finds
+    /// `sleeps` set.
     fn ring_if_asleep(&self, system: &Epoll) {
         if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
             system.ring();

@@ -340,8 +340,8 @@ fn readiness_is_reported_once() {
     }
 }
 
-/// While the socket is full its writability is watched, and reported even if it became writable
-/// before that.
+/// While the socket is full its writability is watched, and reported even if the socket became
+/// writable before the watch began.
 #[test]
 fn writability_is_reported() {
     let runtime = runtime();
