@@ -3,10 +3,10 @@
 //! `attacks` lists the attacks; `attacks NAME PACKETS` processes this number of packets of one
 //! attack. `valgrind --tool=callgrind --toggle-collect='*::packets_arrive*'` counts the
 //! instructions; with `last` as a further argument, those of the last packet. `attacks NAME` prints
-//! the number of packets, their bytes, their one-time operations (the number of messages released
-//! and the bytes sent), and the bytes sent.
+//! four numbers: the packets, their bytes, their one-time operations (messages delivered,
+//! acknowledged or abandoned, plus one per hundred bytes sent), and the bytes sent.
 //!
-//! `random SEED` is also a name: a random state and random packets.
+//! NAME may also be `random SEED`, for a random state and random packets.
 #![expect(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;

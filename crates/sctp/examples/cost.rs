@@ -1,8 +1,8 @@
 //! Processing cost of messages, with both ends on one thread: `cargo run --release -p
-//! anabranch-sctp --example cost -- [BYTES] [MESSAGES] [BATCH] [dtls-chunk]`, by default a million
-//! messages of 1024 bytes and batches of 1; with the last argument protected by the DTLS chunk with
-//! AES-128-GCM. Each end processes up to BATCH packets before its messages are read and its output
-//! is polled.
+//! anabranch-sctp --example cost -- [BYTES] [MESSAGES] [BATCH] [dtls-chunk]`. By default there are
+//! a million messages of 1024 bytes, and BATCH is 1. With the last argument the DTLS chunk protects
+//! the messages (AES-128-GCM). Each end processes up to BATCH packets before its messages are read
+//! and its output is polled.
 //!
 //! Two runs under `valgrind --tool=callgrind` with different numbers of messages yield the
 //! instructions per byte: divide the difference of the instruction counts by the difference of the

@@ -29,8 +29,8 @@ const HOSTS: [usize; 2] = [A, Z];
 const PORTS: [u16; 2] = [PORT_A, PORT_Z];
 const RECEIVE_BUFFER: u32 = 20_000;
 const SEND_BUFFER: usize = 40_000;
-/// Size of the last messages in bytes, large enough that the window is not reduced for series of
-/// tiny chunks.
+/// Size of the last messages in bytes. Chunks of this size are not tiny, so the receiver does not
+/// reduce its window as it does for runs of tiny chunks.
 const LAST: usize = 400;
 /// Number of keys that both ends know.
 const KEYS: u16 = 4;
@@ -535,8 +535,8 @@ fn whatever_happens_at_once_everything_settles() {
 fn everything_settles_where_stream_sequence_numbers_wrap() {
     seeds::each(3, |seed| {
         let Mixture(mixture) = Mixture::of(seed);
-        // Interleaved messages have different numbers, and all messages must arrive in one
-        // incarnation.
+        // Interleaving is off, because I-DATA has no stream sequence numbers. Restarts and resets
+        // are off, because with them the numbers would begin again before they wrap.
         let without = 1 << Mixture::INTERLEAVING | 1 << Mixture::RESTARTS | 1 << Mixture::RESETS;
         let with = 1 << Mixture::PARTIAL_RELIABILITY;
         let mut scenario = Scenario::new(seed, Mixture((mixture & !without) | with));

@@ -78,7 +78,8 @@ fn the_response_to_one_request_answers_its_neighbours_too() {
     }
 }
 
-/// RFC 5061 §5.3 F3: this type of request is not sent again. §5.1 A9: no ASCONF is sent again.
+/// RFC 5061 §5.3 F3: a type of request that the peer does not recognize is not sent again. §5.1 A9:
+/// if the peer reports ASCONF as an unknown chunk, no ASCONF is sent again.
 #[test]
 fn a_peer_that_does_not_understand_is_not_asked_again() {
     let mut pair = Pair::new();
@@ -189,8 +190,8 @@ fn an_abort_to_an_address_that_goes_is_ignored() {
     assert!(pair.a().is_closed());
 }
 
-/// A peer that looks up the association by the source address of an ASCONF treats it as out of the
-/// blue, if it comes from an address that is being added.
+/// If an ASCONF comes from an address that is being added, a peer that looks up the association
+/// only by the source address treats the packet as out of the blue.
 #[test]
 fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     let mut pair = Pair::new();

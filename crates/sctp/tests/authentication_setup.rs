@@ -84,7 +84,7 @@ fn offers_that_break_a_rule_are_aborted() {
         let abort = world.shot(Z, "ABORT");
         assert_eq!(abort[16..18], [0, 13], "Protocol Violation: {parameters:?}");
         assert_eq!(discarded(&world, Z, DiscardReason::BadInit), 1);
-        // An end without AUTH treats them as unknown parameters.
+        // An end without AUTH treats the AUTH parameters as unknown.
         let mut world = World::new(Config::default());
         asked(&mut world, &parameters);
     }

@@ -1,6 +1,6 @@
 //! Goodput versus receive buffer over a GEO satellite, under the `ns2` profile, compared with
-//! ns-2.35: the experiment of Atiquzzaman's slides of 2002 (10 + 250 ms, 10 Mb/s, packets of 1500
-//! bytes, bulk data, an application that is always ready).
+//! ns-2.35. The experiment is that of Atiquzzaman's slides of 2002: links of 10 Mb/s with delays of
+//! 10 and 250 ms, packets of 1500 bytes, bulk data, and an application that is always ready.
 //!
 //! The values of ns-2.35 (Debian's `ns2`, its SCTP with four missing reports) are packets per
 //! second over the 399.5 s after the start: one run without loss, because nothing is random then,

@@ -420,8 +420,8 @@ fn a_host_name_that_needs_padding_is_reported_without_it() {
     assert_eq!(abort[12..], expected);
 }
 
-/// RFC 9260 §3.2: a chunk is accepted whether or not its length includes the last padding. Cookies
-/// have a multiple of four bytes and need no padding.
+/// RFC 9260 §3.2: a chunk is accepted whether or not its length includes the padding of its last
+/// parameter. Cookies have a multiple of four bytes and need no padding.
 #[test]
 fn a_cookie_is_a_multiple_of_four_bytes() {
     for listed in [0, 1, 2, 3] {

@@ -362,7 +362,7 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
     }
 }
 
-/// An abandoned chunk that is not the lowest is dropped when its path sends next. Otherwise it
+/// An abandoned chunk whose TSN is not the lowest is dropped when its path sends next. Otherwise it
 /// would block other data on that path, and path probes would be due repeatedly.
 #[test]
 fn abandoned_chunks_block_no_path() {

@@ -254,8 +254,8 @@ fn a_potentially_failed_path_gets_no_heartbeat_where_they_are_off() {
     );
 }
 
-/// RFC 7829 §3.2 (10), with the switch on: data was sent to one address only. If it is acknowledged
-/// after a spurious timeout, the path is active again.
+/// RFC 7829 §3.2 (10), with the profile switch `answer_after_timeout_clears_errors`: data was sent
+/// to one address only. If it is acknowledged after a spurious timeout, the path is active again.
 #[test]
 fn an_answer_after_a_spurious_timeout_makes_the_path_active() {
     let mut config = potentially_failed();
@@ -371,8 +371,8 @@ fn a_sack_waits_half_a_second_at_most() {
 }
 
 /// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer shows that it is alive, so the
-/// retransmission count restarts. T2-shutdown is not restarted if the switch restarts it by DATA
-/// only.
+/// retransmission count restarts. T2-shutdown itself is not restarted here, because the profile
+/// switch `t2_restarts_with_data_only` is on and the peer sends only HEARTBEATs.
 #[test]
 fn a_peer_that_still_sends_is_not_abandoned_in_shutdown_sent() {
     let impatient = Config::default().with(|it| {

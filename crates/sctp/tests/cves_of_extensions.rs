@@ -40,7 +40,7 @@ fn chunk(kind: u8, length: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Number of packets and chunks that Z has discarded for reasons that apply to useless chunks.
+/// Number of packets and chunks that Z has discarded, for any reason.
 fn thrown_away(world: &World) -> u64 {
     world.endpoints[Z].discards().total()
 }

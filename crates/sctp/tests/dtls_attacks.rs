@@ -217,8 +217,8 @@ fn a_dtls_chunk_with_another_chunk_is_discarded() {
     let pad = [0x84, 0, 0, 4];
     world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
     assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
-    // Such packets are also dropped before protection is required, whatever the order of their
-    // chunks.
+    // Such a packet is also dropped before protection is required, and if the other chunk comes
+    // before the DTLS chunk.
     let mut world = World::new(strict());
     world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
         true => Fate::Drop,
@@ -307,7 +307,7 @@ fn a_recorded_handshake_cannot_be_replayed() {
 }
 
 /// User data that arrived before the keys and waits for earlier messages of its stream must not be
-/// delivered when protected messages complete it.
+/// delivered when those messages arrive protected.
 #[test]
 fn user_data_before_the_keys_that_cannot_be_read_yet_ends_the_association() {
     let mut world = World::new(strict());

@@ -120,7 +120,7 @@ fn a_peer_of_another_authority_is_refused() {
 }
 
 /// The server protects its packets before the client does. If SACKs of the client are lost at that
-/// time, the server must still accept the following unprotected ones.
+/// time, the server must still accept the client's later SACKs, although they are unprotected.
 #[test]
 fn lost_acknowledgments_of_a_long_handshake_delay_it_but_do_not_end_it() {
     for lost in 1..12 {

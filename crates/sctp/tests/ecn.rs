@@ -12,8 +12,8 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 use common::*;
 
-/// Settings without the ssthresh floor of four units, which would hide that cwnd is halved; without
-/// the burst limit; and without the I bit.
+/// Settings with an ssthresh floor of one packet, because the usual floor of four packets would
+/// hide that cwnd is halved. The burst limit and the I bit are off.
 fn config(ecn: bool) -> Config {
     let mut profile = Profile::rfc9260();
     profile.ecn = ecn;
@@ -102,11 +102,12 @@ fn both_ends_must_offer_it() {
 }
 
 /// The initial cwnd of 4404 bytes permits five packets of 1016; the second is marked. Z
-/// acknowledges 1 at once, 3 and 5 with ECNE. The first SACK increases cwnd by 1016 to 5420, and
-/// two more packets are sent. The first ECNE, with 6096 bytes in flight, halves cwnd to 2710, and
-/// its SACK increases nothing: 4064 bytes remain in flight. The second ECNE belongs to the same
-/// window. Its SACK leaves 2032: one more packet is sent, with CWR. Z repeats the ECNE for 6 and 7,
-/// which were sent before, and gets another CWR; then no more.
+/// acknowledges packet 1 at once, and packets 3 and 5 with ECNE. The first SACK increases cwnd by
+/// 1016 to 5420, and two more packets are sent. The first ECNE, with 6096 bytes in flight, halves
+/// cwnd to 2710, and its SACK increases nothing: 4064 bytes remain in flight. The second ECNE
+/// belongs to the same window. Its SACK leaves 2032 bytes in flight: one more packet is sent, with
+/// CWR. Z repeats the ECNE for packets 6 and 7, which were sent before the CWR, and gets a second
+/// CWR. After that, neither ECNE nor CWR is sent.
 #[test]
 fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     let (mut world, a, _) = world(true, true);
@@ -163,7 +164,7 @@ fn a_lost_cwr_is_said_again() {
 }
 
 /// A mark after the reduction is a new congestion event. The CWR of the first event does not end
-/// its ECNE.
+/// the ECNE of this one.
 #[test]
 fn a_mark_of_the_next_window_reduces_again() {
     let (mut world, a, z) = world(true, true);
@@ -289,7 +290,8 @@ fn ecne(tsn: Tsn) -> Chunk {
     Chunk::Ecne(Ecne { lowest_tsn: tsn })
 }
 
-/// ECNEs of a malicious peer only slow down its own data, once per window.
+/// ECNEs of a malicious peer only slow down the data that is sent to this peer, and once per
+/// window.
 #[test]
 fn ecne_of_unsent_tsns_changes_no_window_and_a_flood_reduces_it_once() {
     let (mut world, a, _) = world(true, true);

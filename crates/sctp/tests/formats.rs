@@ -164,8 +164,8 @@ fn at_least_1500_bytes_are_offered() {
     assert_eq!([offered(A, "INIT"), offered(Z, "INIT ACK")], [1_500; 2]);
 }
 
-/// §3.3.2: an INIT with an invalid field changes no association, and is answered with the Initiate
-/// Tag that it contains. An INIT with Initiate Tag 0 is not answered.
+/// §3.3.2: an INIT with an invalid field changes no association. It is answered by an ABORT with
+/// the Initiate Tag of the INIT. An INIT with Initiate Tag 0 is not answered.
 #[test]
 fn an_init_with_wrong_fields_changes_no_association() {
     for state in STATES {
@@ -201,7 +201,7 @@ fn an_init_with_wrong_fields_changes_no_association() {
     }
 }
 
-/// §3.3.2.1.5: unknown address types, and the type for host names, are ignored.
+/// §3.3.2.1.5: in Supported Address Types, unknown types and the type for host names are ignored.
 #[test]
 fn supported_address_types_refuse_no_peer() {
     for types in [&[6][..], &[11], &[5, 11, 99], &[]] {

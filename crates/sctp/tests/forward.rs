@@ -52,8 +52,8 @@ fn transfer(
     (association.stats().sender, took)
 }
 
-/// Packets sent between seconds 1 and 2 are delivered in order, 1.5 s after second 2, as in a radio
-/// handover.
+/// Delays packets as a radio handover does: packets sent between 0.5 and 2.5 s after the first one
+/// are held until 2.5 s, and are then delivered in order.
 fn held_up() -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut began = None;
     Box::new(move |shot| {

@@ -100,8 +100,8 @@ fn stranded_messages_are_delivered() {
     assert_eq!(rig.read(), ["7;", "8;"]);
 }
 
-/// A skip across the wrap-around of stream sequence numbers includes buffered messages before and
-/// after it.
+/// The skipped stream sequence numbers include the wrap-around. Buffered messages are delivered in
+/// order, whether their numbers are before or after the wrap-around.
 #[test]
 fn numbers_are_skipped_across_their_wrap() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -184,7 +184,8 @@ fn a_message_without_an_end_is_passed_over() {
     assert!(rig.is_up());
 }
 
-/// The same if the cumulative TSN advances by a FORWARD TSN.
+/// A message is also known to have no last fragment if a FORWARD TSN advances the cumulative TSN
+/// and the next TSN belongs to another message.
 #[test]
 fn a_forward_tsn_shows_that_messages_have_no_end() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -236,7 +237,8 @@ fn a_message_that_is_being_delivered_is_aborted() {
     assert_eq!(rig.read(), ["4;"]);
 }
 
-/// The same if the message has no last fragment, and no FORWARD TSN abandons it.
+/// The user is also notified if a partially delivered message has no last fragment, although no
+/// FORWARD TSN abandons it.
 #[test]
 fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -349,8 +351,8 @@ fn cve_2009_0065_streams_beyond_those_agreed_on() {
     assert!(rig.is_up());
 }
 
-/// CVE-2021-3655: a FORWARD TSN that is too short for its TSN, or ends within an entry. A length of
-/// 0 ends the packet.
+/// CVE-2021-3655: a FORWARD TSN that is too short for its TSN, or ends within an entry. A chunk
+/// length of 0 ends the processing of the packet.
 #[test]
 fn cve_2021_3655_lengths_that_do_not_fit() {
     let mut rig = Rig::with_forward_tsn(|_| {});

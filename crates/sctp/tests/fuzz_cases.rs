@@ -101,9 +101,10 @@ fn earlier_failures_end_well() {
     fuzz_case::run(&script(311), Some(held));
 }
 
-/// Steps in the cases of the second, third and fourth seed in four, by the numbers of
-/// `Scenario::act`: its number, frequency, and number of script bytes. Unstructured bytes would
-/// close, release and restart too often to reach deep states.
+/// Steps of structured cases, one list for each of three kinds; of four successive seeds, one has
+/// arbitrary bytes and each other one uses one list. An entry has the number of a step in
+/// `Scenario::act`, its frequency, and the number of script bytes that follow it. Arbitrary bytes
+/// would close, release and restart too often to reach deep states.
 const KINDS: [&[(u8, usize, usize)]; 3] = [
     // Steps of a transfer with loss, reordering and duplication.
     &[

@@ -338,7 +338,8 @@ fn a_path_too_narrow_for_the_cookie() {
     assert_eq!(others.filter(|it| it.may_fragment).count(), 1);
 }
 
-/// The same for an INIT ACK whose cookie does not fit; it has no parameter except the cookie.
+/// An INIT ACK whose cookie does not fit into a packet is also sent complete, and IP fragments it.
+/// Its only parameter is the cookie.
 #[test]
 fn a_path_too_narrow_for_the_init_ack() {
     for mtu in [128, 140, 156, 160] {

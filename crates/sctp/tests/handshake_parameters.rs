@@ -62,7 +62,7 @@ fn the_indication_is_four_bytes_and_known_to_all() {
     assert!(!ack.windows(4).any(|it| *it == parameter[..4]), "{ack:?}");
 }
 
-/// A restarted peer sends the indication again.
+/// A restarted peer sends its adaptation layer indication again, and Z reports the new value.
 #[test]
 fn a_restart_reports_again() {
     let says = Config::default().with(|it| it.adaptation_layer = Some(7));
@@ -91,8 +91,8 @@ fn prefers_second(host: usize) -> Config {
     })
 }
 
-/// Set Primary in INIT: the responder sends its data to this address once it is verified. The same
-/// for Set Primary in INIT ACK.
+/// Set Primary in INIT: the responder sends its data to this address once it is verified. Set
+/// Primary in INIT ACK has the same effect on data of the initiator.
 #[test]
 fn data_goes_first_to_the_address_that_the_handshake_asks_for() {
     let mut world = World::with_configs(prefers_second(A), prefers_second(Z));

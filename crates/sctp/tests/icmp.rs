@@ -24,7 +24,7 @@ pub(crate) fn quoted(remote: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The same with UDP encapsulation to `port`.
+/// Like [`quoted`], for an SCTP packet that was sent inside UDP to `port`.
 fn over_udp(remote: IpAddr, port: u16, packet: &[u8]) -> Vec<u8> {
     let mut udp = vec![0x26, 0xAB, 0, 0, 0, 0, 0, 0];
     udp[2..4].copy_from_slice(&port.to_be_bytes());

@@ -271,7 +271,8 @@ fn those_that_wait_outlast_the_listening() {
     );
 }
 
-/// After the setting has changed, a decision about an earlier entry does not apply to a new one.
+/// After `decide_incoming` was called again, a decision about an earlier peer does not apply to a
+/// new one.
 #[test]
 fn a_decision_about_a_former_peer_reaches_no_other() {
     let mut hosts = Hosts::new(2, 4);
@@ -291,7 +292,8 @@ fn a_decision_about_a_former_peer_reaches_no_other() {
         .expect("it waits");
 }
 
-/// An endpoint queues 64 answers. Further waiting peers are treated as new when they retransmit.
+/// An endpoint queues at most 64 answers, so only 64 of the waiting peers are refused at once. The
+/// others are treated as new peers when they retransmit.
 #[test]
 fn those_that_wait_are_refused_when_the_setting_changes() {
     let mut hosts = Hosts::new(66, 66);

@@ -19,7 +19,8 @@ use common::*;
 const MESSAGES: Interest = Interest::MESSAGES.and(Interest::EVENTS);
 const PARTS: Interest = Interest::PARTS.and(Interest::EVENTS);
 
-/// Short text for an output: the text of a message, the text and message of a part, or the event.
+/// Short text for an output: the text of a message, the text of a part and whether the message ends
+/// with it, or the name of an event.
 fn word(output: Output) -> String {
     let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
     match output {
@@ -161,7 +162,8 @@ fn a_receipt_is_before_the_message_behind_its_sack() {
     assert_eq!(all.collect::<Vec<_>>(), ["receipt 5", "answer"]);
 }
 
-/// The order should be the same if all chunks arrive in one packet.
+/// A message, a stream reset and a second message arrive in one packet. They should be returned in
+/// this order.
 #[test]
 fn a_reset_is_between_what_shares_its_packet() {
     let (mut world, [a, z]) = up(resettable());

@@ -295,8 +295,8 @@ fn messages_begun_and_never_ended_are_a_violation_once_no_tsn_is_missing() {
     assert_eq!(whole, DataOutcome::ProtocolViolation, "an end of nothing");
 }
 
-/// While TSNs are missing, a peer may begin any number of messages. They should use at most one
-/// buffer, but they may use it permanently.
+/// While TSNs are missing, a peer may begin any number of messages. Together they should use at
+/// most the receive buffer, but they may use it permanently.
 #[test]
 fn messages_begun_behind_holes_hold_one_buffer_at_most() {
     let mut rig = Rig::new(20_000, None);
@@ -314,7 +314,8 @@ fn messages_begun_behind_holes_hold_one_buffer_at_most() {
 }
 
 /// The partial delivery point is 1 byte, but the user reads complete messages. The receiver should
-/// limit the memory of reassembled data as well as that of begun messages.
+/// limit the memory of the data that it collects for such messages, as well as the number of
+/// messages in partial delivery.
 #[test]
 fn messages_begun_behind_holes_and_gathered_are_bounded() {
     let mut rig = Rig::new(10_000, Some(1));

@@ -109,8 +109,9 @@ fn one_of_two_attempts_at_one_host_goes_on() {
     assert_eq!(hosts.state(first), AssociationState::Established);
 }
 
-/// The first attempt fails after the second one was behind. The second attempt should continue when
-/// its INIT is answered again.
+/// The INIT ACK of the second attempt is discarded, because the first attempt has already
+/// continued. Then the first attempt fails. The second one should continue when its INIT is
+/// answered again.
 #[test]
 fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     let mut hosts = Hosts::new();

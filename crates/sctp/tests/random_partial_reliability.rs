@@ -2,11 +2,12 @@
 //! should be delivered once in the order of its stream, or its user should be notified that it was
 //! abandoned. Each case prints its seed; `CASE=seed` runs only that case.
 //!
-//! Both are possible only if the complete message was sent and not yet acknowledged when it was
-//! abandoned (RFC 3758 §3.5 A3, RFC 6458 §6.1.11: sent data may have arrived). If acknowledgments
-//! are neither lost nor late, only T3-rtx causes this. It expires for an earlier chunk and marks
-//! all data in flight, including recent data (RFC 9260 §6.3.3 E3). Data that is then retransmitted
-//! may be considered lost because of reports sent before its arrival (§7.2.4).
+//! A message can be both delivered and reported as abandoned only if it was completely sent and not
+//! yet acknowledged when it was abandoned (RFC 3758 §3.5 A3, RFC 6458 §6.1.11: sent data may have
+//! arrived). If acknowledgments are neither lost nor late, this happens only after an expiry of
+//! T3-rtx. It expires for an earlier chunk and marks all data in flight, including recent data (RFC
+//! 9260 §6.3.3 E3). Data that is then retransmitted may be considered lost because of reports sent
+//! before its arrival (§7.2.4).
 
 use crate::common;
 
@@ -159,9 +160,8 @@ impl Seen {
     }
 }
 
-/// Reads the events of messages that were abandoned at this time. Returns the number of messages
-/// that were only counted. If one call abandons messages at two times, this may be the second part
-/// of them.
+/// Reads the events about messages that were abandoned at this time. Returns the number of events
+/// that were dropped because too many were queued ([`Event::Missed`]).
 fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) -> u64 {
     let now = world.now;
     let mut missed = 0;

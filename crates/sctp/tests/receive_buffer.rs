@@ -77,7 +77,7 @@ impl Rig {
 }
 
 /// TSN 1, the first message of stream 0, is lost. Stream 1 continues, while later messages of
-/// stream 0 have to wait. Both use the same buffer.
+/// stream 0 have to wait. Both streams use the same buffer.
 fn hole_in_stream_0(rig: &mut Rig) {
     for (at, tsn, stream, ssn) in [(10, 2, 1, 0), (20, 3, 0, 1), (30, 4, 1, 1), (40, 5, 0, 2)] {
         assert_eq!(rig.arrive(at, tsn, stream, ssn), DataOutcome::NewData);

@@ -1,6 +1,6 @@
-//! Tests of the memory that a peer can make a receiver use, measured by a counting allocator. It
-//! should never exceed twice the size of the buffers, whatever the peer sends and whether or not
-//! the user reads it.
+//! Tests of the memory that a peer can make a receiver use, measured by a counting allocator. This
+//! memory should never exceed twice the size of the buffers, whatever the peer sends and whether or
+//! not the user reads the data.
 
 mod attacks;
 mod common;
@@ -146,8 +146,9 @@ impl Siege {
         })
     }
 
-    /// Creates a test with a peer that is the client of the key management and never acknowledges
-    /// the server's flight. Its key management messages are not processed until then.
+    /// Creates a test with a peer that is the client of the key management. The peer never
+    /// acknowledges the server's flight, and its key management messages are not processed before
+    /// it does.
     fn keyed(receive_buffer: u32) -> Self {
         let of_client = DtlsKeyManagement {
             tie_breaker: 0,

@@ -58,7 +58,8 @@ fn a_stored_cookie_sets_off_one_round_of_heartbeats() {
     );
 }
 
-/// §7: a cookie should be valid only for the two ports of its INIT, and only with the tag in it.
+/// §7: a cookie should be valid only between the two ports of its INIT, and only in packets with
+/// the tag that it contains.
 #[test]
 fn a_cookie_is_good_between_its_own_ports_only() {
     let mut world = alone();

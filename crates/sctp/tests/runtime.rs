@@ -160,7 +160,7 @@ fn heartbeats_of_a_path_stop_and_begin_by_themselves() {
     world.run_for(60 * SECOND);
     let sent = |world: &World, network| count(world, A, "HEARTBEAT", network);
     assert_eq!(sent(&world, 0), 0);
-    // The time between two of them is one interval and one RTO of 1 s, with a jitter of half an
+    // The time between two HEARTBEATs is one interval and one RTO of 1 s, with a jitter of half an
     // RTO.
     assert!((24..=40).contains(&sent(&world, 1)), "{}", sent(&world, 1));
     world.forget();

@@ -1,6 +1,6 @@
 //! Tests of the memory that a peer can make a sender use, measured by a counting allocator. The
-//! memory should be limited by the size of the buffers, whatever the peer reports. It should also
-//! be used only for a limited time.
+//! memory should be limited by the size of the buffers, whatever the peer reports, and should be
+//! used only for a limited time.
 
 mod common;
 
@@ -234,8 +234,8 @@ fn memory_of_data_reported_by_gap_blocks_is_bounded() {
     }
 }
 
-/// The same limit should hold if the peer acknowledges promptly until cwnd is large, and then
-/// stops.
+/// The memory should also be limited if the peer acknowledges promptly until cwnd is large, and
+/// then stops.
 #[test]
 fn memory_of_data_in_flight_is_bounded() {
     let _turn = TURN.lock();

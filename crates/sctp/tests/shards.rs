@@ -265,7 +265,8 @@ fn initiate_tag(init: &Shot) -> Option<u32> {
     asks.then(|| u32::from_be_bytes(first.value()[..4].try_into().expect("a tag")))
 }
 
-/// Describes a packet without random values.
+/// Describes a packet by its addresses and by the type, flags and length of each chunk; the
+/// contents, which may be random, are omitted.
 fn words(shot: &Shot) -> String {
     let packet = Packet::parse(&shot.bytes, Checksum::Ignore).expect("a packet");
     let chunks = packet.chunks().flatten();

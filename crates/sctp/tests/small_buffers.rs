@@ -270,8 +270,9 @@ fn carry_interleaved(
     (world.now - begin) / MILLISECOND
 }
 
-/// RFC 8260: more long messages are under way at the same time than partial deliveries may be, and
-/// those that wait fill the buffer. The others continue, read as they arrive.
+/// RFC 8260: more long messages are in transmission than may be in partial delivery, and fragments
+/// of the messages that wait fill the buffer. The messages in partial delivery should continue,
+/// because each part is read as it arrives.
 #[test]
 fn long_messages_on_more_streams_than_are_delivered_in_parts_end_well() {
     for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::FairCapacity] {
@@ -279,8 +280,8 @@ fn long_messages_on_more_streams_than_are_delivered_in_parts_end_well() {
     }
 }
 
-/// Hundreds of partial deliveries use most of the memory. The window is then the rest of it, and
-/// not a chunk per round trip, because no chunk waits in the buffer.
+/// Hundreds of partial deliveries use most of the memory. Because no chunk waits in the buffer, the
+/// window should then be the remaining memory, and not permit only one chunk per round trip.
 #[test]
 fn partial_deliveries_leave_a_window_of_the_free_memory() {
     let one = carry_interleaved(SchedulerKind::RoundRobin, (1, 10_000_000), 80 << 10);
@@ -290,7 +291,8 @@ fn partial_deliveries_leave_a_window_of_the_free_memory() {
 }
 
 /// The buffer is full of messages that wait for the end of an unordered message of their stream,
-/// which is being delivered. The next chunk continues that message, and is readable at once.
+/// which is being delivered. The next chunk continues that message, so it should be accepted and be
+/// readable at once.
 #[test]
 fn what_continues_a_message_in_delivery_passes_a_buffer_full_of_i_data() {
     for when_full in [WhenFull::Answer, WhenFull::Silent] {

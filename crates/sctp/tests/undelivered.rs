@@ -64,8 +64,9 @@ fn abort(world: &mut World, host: usize, id: AssociationId) {
     world.drain(host);
 }
 
-/// The messages have one or many chunks. Of some, the beginning was acknowledged, sent, or not sent
-/// yet. All of them should be returned, whichever end aborts the association.
+/// The messages have one or many chunks. When the association is aborted, some messages are
+/// acknowledged in part, some are sent and not acknowledged, and some are not sent. All of them
+/// should be returned complete, whichever end aborts the association.
 #[test]
 fn each_message_that_was_not_acknowledged_comes_back_whole() {
     for (interleaving, from) in [(false, A), (false, Z), (true, A), (true, Z)] {
@@ -123,7 +124,8 @@ fn each_message_that_was_not_acknowledged_comes_back_whole() {
     }
 }
 
-/// One peer is silent until the association fails. Another association is never established.
+/// One peer is silent until the association fails, and another association is never established. In
+/// both cases the message should be returned complete.
 #[test]
 fn a_peer_that_is_not_there_gets_nothing() {
     let mut world = World::new(Config::default());

@@ -93,8 +93,7 @@ fn both_agree_and_save_the_checksum() {
         assert_eq!(announced, [Bytes::from_static(ANNOUNCED)]);
     }
     for shot in &world.shots {
-        // The endpoint sends an INIT ACK without an association. It therefore has a checksum as
-        // well.
+        // An INIT ACK is sent without an association, and therefore has a checksum as well.
         let vital = shot.chunks.starts_with("INIT") || shot.chunks.contains("COOKIE ECHO");
         assert_eq!(is_zero(&shot.bytes), !vital, "{}", shot.chunks);
         assert!(is_zero(&shot.bytes) || checksum::verify(&shot.bytes));
@@ -195,8 +194,8 @@ fn another_method_is_not_ours() {
     }
 }
 
-/// §5.3: an end that announced the parameter should accept packets with a correct checksum and with
-/// none. A wrong checksum that is not zero should be invalid.
+/// §5.3: an end that announced the parameter should accept packets with a correct checksum and
+/// packets without a checksum. A packet with a wrong checksum that is not zero should be discarded.
 #[test]
 fn a_receiver_that_announced_it_takes_both_kinds() {
     let mut world = World::new(on());

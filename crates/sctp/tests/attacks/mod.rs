@@ -187,7 +187,7 @@ fn key_message(offset: u32) -> Data {
 /// Number of key messages that fit into the smallest buffer. More of them end the association.
 const KEPT: u32 = 300;
 
-/// Checks that so many messages wait for the key management: the user reads none.
+/// Checks that `KEPT` messages wait for the key management, and that the user reads none of them.
 fn assert_key_messages_wait(it: &mut Siege) {
     assert!(it.is_open());
     assert_eq!(it.taken(), KEPT);

@@ -60,7 +60,7 @@ fn a_protected_association_has_its_keys_on_another_thread() {
     assert!(net.story.iter().all(|it| it.contains(DTLS)));
 }
 
-/// The association opens the COOKIE ECHO, and the endpoint verifies its cookie
+/// The association decrypts the COOKIE ECHO, and the endpoint verifies its cookie
 /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
 #[test]
 fn the_peer_of_a_protected_association_restarts_with_its_restart_keys() {

@@ -4,7 +4,7 @@
 //! The digest is computed from the `Debug` output of endpoints and packets, so that no state is
 //! omitted by mistake. Settings, counters that do not affect decisions, and generator states are
 //! omitted intentionally. Times are relative to the current time; random numbers are replaced by
-//! their order of appearance, and numbers close to one of them by the distance.
+//! their order of appearance, and a number close to one of them by its distance from it.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};

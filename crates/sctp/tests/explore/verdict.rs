@@ -11,8 +11,8 @@ const TIMEOUT: u64 = 600 * SECOND;
 const MAX_EVENTS: usize = 5_000;
 
 pub struct Verdict {
-    /// Whether both ends were established before, are established, have exchanged data, and
-    /// reported neither a close nor a restart.
+    /// Whether both ends were established before the network became reliable and still are, have
+    /// exchanged data, and reported neither a close nor a restart.
     pub agreed: bool,
     pub problem: Option<String>,
 }

@@ -87,8 +87,8 @@ impl Scenario<'_> {
         let mut chunks = Vec::new();
         for turn in 0..count {
             let offset = match how & 7 {
-                // In order; from the last; from both ends; every second one; in pairs from the
-                // last; twice.
+                // Orders of the TSNs: ascending; descending; from both ends alternately; every
+                // second one; descending in pairs; each one twice.
                 0 => turn + 1,
                 1 | 2 => count - turn,
                 3 if turn % 2 == 0 => turn / 2 + 1,
@@ -101,8 +101,9 @@ impl Scenario<'_> {
             };
             let tsn = base.add(offset.into());
             let (flags, stream, ssn) = match how >> 4 & 7 {
-                // Fragments of one message; complete messages of one stream, of many streams, or
-                // unordered; or single first fragments.
+                // The chunks are the fragments of one message, or complete messages (of a few
+                // streams, of many streams, or unordered), or first fragments of different
+                // messages.
                 0 | 1 => (u8::from(offset == count) | u8::from(offset == 1) << 1, 0, 0),
                 2 => (3, stream % 10, offset),
                 3 => (3, offset.wrapping_mul(stream | 1), 1),

@@ -313,9 +313,9 @@ impl Scenario<'_> {
     }
 
     /// Ends the case: the users close, and the network becomes reliable. All associations must then
-    /// close, unless an attacker with the tags has interfered. It may have acknowledged data that
-    /// never arrived, so that both ends wait forever; the users then abort. Afterwards no more
-    /// packets may be sent.
+    /// close, unless an attacker with the tags has interfered. The attacker may have acknowledged
+    /// data that never arrived, so that both ends wait forever; the users then abort. Afterwards no
+    /// more packets may be sent.
     pub(super) fn end(&mut self) {
         for _ in 0..200 {
             self.close_all(false);

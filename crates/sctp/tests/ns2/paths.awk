@@ -1,5 +1,6 @@
-# A trace of paths.tcl as ../ns2_paths.rs reads it: which packets of DATA were dropped, counted from 0 on each path in the
-# order of sending, and when which TSN (0 is the first) went over which path; times count from the first DATA.
+# Converts a trace of paths.tcl to the format that ../ns2_paths.rs reads. A line `drop` has the path and the number of a
+# dropped packet with DATA, counted from 0 on each path in the order of sending. A line `send` has the time since the
+# first DATA, the path, and the TSN (0 is the first).
 ($1 == "+" || $1 == "d") && $7 ~ /D$/ && ($3 == 1 || $3 == 2) {
     path = $3 - 1
     if (began == "") began = $2

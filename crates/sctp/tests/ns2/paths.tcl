@@ -4,7 +4,7 @@
 #   ns paths.tcl OUT SECONDS LOSS_RATE_0 LOSS_RATE_1 SEED DELAYED_SACK RTX_TO_ALT PATH_MAX_RETRANS
 #   awk -f paths.awk OUT.tr > OUT.txt
 #
-# HEARTBEAT is set beyond the end: those that confirm the paths remain.
+# The heartbeat interval is longer than the simulation, so that only the HEARTBEATs that confirm the paths remain.
 lassign $argv out seconds rate0 rate1 seed delayed alternate retrans
 Trace set show_sctphdr_ 1
 set ns [new Simulator]

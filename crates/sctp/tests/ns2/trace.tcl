@@ -2,7 +2,8 @@
 #
 #   ns trace.tcl OUT SECONDS LOSS_RATE SEED DELAYED_SACK MISSING_REPORTS MEGABIT QUEUE RWND [STREAMS]
 #
-# OUT.tr holds the packets, OUT.var the windows. HEARTBEAT is set beyond the end, since its packets shift others by 0.2 ms.
+# OUT.tr contains the packets, OUT.var the windows. The heartbeat interval is longer than the simulation, because
+# HEARTBEATs would delay other packets by 0.2 ms.
 lassign $argv out seconds rate seed delayed trigger mbit queue rwnd streams
 Trace set show_sctphdr_ 1
 set ns [new Simulator]

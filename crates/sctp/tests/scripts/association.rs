@@ -62,8 +62,8 @@ fn init_and_cookie_echo_are_sent_again() {
     assert_eq!(script.state(), AssociationState::Established);
 }
 
-/// AS-I-1-3-1, AS-I-1-3-2: Max.Init.Retransmits times, doubling up to RTO.Max, and then the attempt
-/// fails.
+/// AS-I-1-3-1, AS-I-1-3-2: INIT and COOKIE ECHO are retransmitted Max.Init.Retransmits times, with
+/// a timeout that doubles up to RTO.Max. Then the attempt fails.
 #[test]
 fn init_and_cookie_echo_are_sent_again_eight_times() {
     for echoes in [false, true] {

@@ -83,9 +83,9 @@ fn t5_ends_a_shutdown_that_is_never_answered() {
     assert_eq!(reason(&script), Some(CloseReason::PeerUnreachable));
 }
 
-/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: after a graceful shutdown neither end should remember the
-/// association, at any time. If the profile says so, DATA and SACKs should still be recognized as
-/// late for four RTOs.
+/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: after a graceful shutdown packets of the association should
+/// be handled as out of the blue, no matter how late they arrive. If the profile switch
+/// `late_data_unanswered` is on, DATA and SACKs should not be answered for four RTOs.
 #[test]
 fn after_a_graceful_end_all_is_out_of_the_blue() {
     for (closes, waited, spares) in [
@@ -256,8 +256,9 @@ fn data_in_shutdown_sent_is_answered_at_once() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// RFC 9260 §9.2, §6.2: the same should hold for the first DATA of the association, for DATA on a
-/// nonexistent stream, and for DATA that is bundled with other chunks.
+/// RFC 9260 §9.2, §6.2: in SHUTDOWN-SENT a gap should also be reported at once if it is left by the
+/// first DATA of the association, by DATA on a nonexistent stream, or by DATA that is bundled with
+/// other chunks.
 #[test]
 fn a_gap_in_shutdown_sent_is_reported_whichever_data_leaves_it() {
     for case in 0..4 {
@@ -284,7 +285,7 @@ fn a_gap_in_shutdown_sent_is_reported_whichever_data_leaves_it() {
 }
 
 /// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer should restart T2-shutdown and its count.
-/// If the switch is on, only DATA should.
+/// If the profile switch `t2_restarts_with_data_only` is on, only DATA should restart them.
 #[test]
 fn any_packet_restarts_t2_shutdown() {
     for only_data in [false, true] {
@@ -370,7 +371,8 @@ fn a_shutdown_ack_in_established_is_ignored() {
     script.expect("HEARTBEAT ACK");
 }
 
-/// DM-O-4-2-2, DM-O-4-10: INIT and DATA arrive in SHUTDOWN-ACK-SENT.
+/// DM-O-4-2-2, DM-O-4-10: in SHUTDOWN-ACK-SENT an INIT should be answered by a SHUTDOWN ACK, and
+/// DATA should be ignored.
 #[test]
 fn init_and_data_in_shutdown_ack_sent() {
     let mut script = Script::accepted(quick());
