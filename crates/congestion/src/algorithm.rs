@@ -38,8 +38,8 @@ impl dyn ParameterLookup + '_ {
     }
 }
 
-/// Requirement of an algorithm on the association, in addition to a path. If it is not satisfied,
-/// the algorithm behaves like the protocol's own.
+/// Requirement that an algorithm places on the association. If it is not satisfied, the algorithm
+/// behaves like the standard controller of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// No requirement.

@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(methods(here, "\nimpl CongestionControl for Base"), all);
     }
 
-    /// Checks the same for controllers that wrap another one: every method is either implemented or
-    /// forwarded by `rest_of_inner`.
+    /// Checks that controllers that wrap another one either implement each method or forward it by
+    /// `rest_of_inner`.
     #[test]
     fn every_wrapper_hands_every_method_on() {
         let contract = include_str!("lib.rs");

@@ -438,7 +438,8 @@ impl<Base: WindowControl> CongestionControl for Bbr1<Base> {
     fn on_sent(&mut self, _now: Nanos, bytes: u64, flightsize: u64) {
         self.sent += bytes;
         if flightsize <= bytes {
-            // The flight consists only of this packet, so the counters are corrected.
+            // Only this packet is in flight, so `sent` is corrected to agree with the other
+            // counters.
             self.sent = self.delivered + self.lost + bytes;
         }
         if flightsize <= bytes && self.app_limited {

@@ -53,8 +53,8 @@ macro_rules! settings_with_bbr {
         }
 
         impl $owner {
-            /// Parameters of all congestion control algorithms, both those that are settings and
-            /// others.
+            /// Parameters of all congestion control algorithms: those of BBR are taken from these
+            /// settings, and all others from `tuning`.
             pub(crate) fn algorithm_parameters(&self) -> $crate::parameters::AlgorithmParameters {
                 $crate::parameters::AlgorithmParameters {
                     bbr: $crate::bbr::BbrParameters {

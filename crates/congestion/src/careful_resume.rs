@@ -7,9 +7,9 @@
 //! acknowledged. The jump is then validated, and the sender retreats if congestion is detected.
 //! [`SavedPaths`] is the store of saved parameters; the driver owns it.
 //!
-//! The RFC uses packet numbers, for which byte counts are used here. The sum of all bytes sent,
-//! minus the bytes in flight, shows how much is acknowledged, because nothing is lost before the
-//! Safe Retreat Phase.
+//! The RFC uses packet numbers, and this module uses byte counts instead. The sum of all bytes
+//! sent, minus the bytes in flight, shows how much is acknowledged, because nothing is lost before
+//! the Safe Retreat Phase.
 
 mod phase;
 mod saved;
@@ -181,10 +181,10 @@ impl CarefulResume {
         }
     }
 
-    /// Observing: updates the number of bytes that the path delivers in its minimum RTT. Some
-    /// rounds do not show the capacity, and can therefore only raise the value: those in which the
-    /// sender was rate-limited, and those that end with a window that is not fully used, as at the
-    /// end of a transfer.
+    /// Observing: updates the number of bytes that the path delivers in its minimum RTT. A round in
+    /// which the sender was rate-limited does not show the capacity. Neither does a round that ends
+    /// with a window that is not fully used, as at the end of a transfer. Such rounds can therefore
+    /// only raise the value.
     fn observe(&mut self, ack: &AckSample) {
         let (Some(delivery), Some(rtt)) = (ack.delivery, self.min_rtt) else {
             return;
@@ -200,7 +200,8 @@ impl CarefulResume {
         };
     }
 
-    /// Processes an acknowledgement in the Reconnaissance Phase; `window` is the window before it.
+    /// Processes an acknowledgement in the Reconnaissance Phase; `window` is the window before the
+    /// acknowledgement, bytes.
     fn reconnoitre(&mut self, ack: &AckSample, window: u64) {
         let Some(saved) = self.saved else { return };
         let initial = *self.initial_data.get_or_insert(self.sent);
@@ -330,7 +331,7 @@ impl CarefulResume {
         }
     }
 
-    /// In the Unvalidated Phase, whether the minimum RTT shows that the path is another one.
+    /// In the Unvalidated Phase, whether the minimum RTT shows that the path has changed.
     fn path_changed(&self) -> bool {
         match (self.min_rtt, &self.saved) {
             (Some(rtt), Some(saved)) => rtt <= saved.rtt / 2,

@@ -139,8 +139,8 @@ impl<Base: WindowControl> Cubic<Base> {
     }
 
     /// Whether the window is below ssthresh. RFC 9438 and the protocols leave open whether a window
-    /// that equals ssthresh, as after a loss, is in slow start. It is not here, because SCTP's slow
-    /// start (RFC 9260 §7.2.1) would then add a segment to the cubic function.
+    /// that equals ssthresh, as after a loss, is in slow start. Here it is in congestion avoidance,
+    /// because SCTP's slow start (RFC 9260 §7.2.1) would then add a segment to the cubic function.
     fn in_slow_start(&self) -> bool {
         self.base.in_slow_start() && self.base.cwnd() < self.base.ssthresh()
     }
@@ -173,9 +173,9 @@ impl<Base: WindowControl> Cubic<Base> {
         } else {
             let ahead = elapsed + ack.srtt.map_or(0.0, time::seconds);
             let target = epoch.at(ahead).clamp(cwnd, 1.5 * cwnd);
-            // The RFC adds this for each acknowledgement. Here it is multiplied by the number of
-            // acknowledged segments, so that the window also reaches its target in a round trip if
-            // acknowledgements are delayed.
+            // RFC 9438 adds `(target - cwnd) / cwnd` for each acknowledgement. Here this term is
+            // multiplied by the number of acknowledged segments, so that the window reaches its
+            // target in a round trip even if acknowledgements are delayed.
             cwnd + (target - cwnd) * share
         };
         let bytes = next * unit;
@@ -230,7 +230,8 @@ impl<Base: WindowControl> CongestionControl for Cubic<Base> {
             _ if shrinks && self.parameters.fast_convergence => Some(window * (1.0 + BETA) / 2.0),
             _ => Some(window),
         };
-        // §4.6 multiplies the bytes in flight, which must not exceed the former window.
+        // The factor of §4.6 applies to the bytes in flight, which count only up to the former
+        // window.
         self.base
             .reduce_to(BETA * before.min(flightsize as f64), cause);
     }

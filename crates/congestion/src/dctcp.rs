@@ -117,7 +117,8 @@ mod tests {
     }
 
     /// Runs a round of ten segments, the first `marked` of which were marked. The window does not
-    /// grow, because the acknowledgements are Gap Ack Blocks.
+    /// grow, because the acknowledgements are selective: the cumulative acknowledgement does not
+    /// advance.
     fn round(it: &mut Dctcp<TcpNewReno>, marked: usize) {
         for segment in 0..10 {
             it.on_sent(0, 1000, 10_000);

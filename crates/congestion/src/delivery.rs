@@ -21,7 +21,8 @@ struct Round {
     since: Nanos,
     /// Bytes delivered before the start of the round.
     delivered: u64,
-    /// Value of the counter of bytes sent whose acknowledgement or loss ends the round.
+    /// The round ends when all bytes up to this value of the counter of sent bytes are acknowledged
+    /// or lost.
     end: u64,
     app_limited: bool,
 }
@@ -93,8 +94,8 @@ mod tests {
     use super::*;
     use time::MILLISECOND as MS;
 
-    /// Ten packets of 1000 bytes are sent at 0. From 100 ms on one is acknowledged every 10 ms, and
-    /// each acknowledgement releases another packet.
+    /// Ten packets of 1000 bytes are sent at 0. From 100 ms on, one packet is acknowledged every 10
+    /// ms, and another is sent at each acknowledgement.
     #[test]
     fn a_full_window_a_round_trip_is_the_rate() {
         let mut meter = DeliveryMeter::default();

@@ -4,7 +4,7 @@
 //!
 //! `da` is the mean queueing delay of the last round trip, and `dm` is the maximum so far. A round
 //! trip adds `alpha = 10` segments if da is at most 0.01 dm, and fewer with a larger da, down to
-//! 0.3 if it is dm. A loss reduces the window by `beta = 1/8` if da is at most 0.1 dm; beta
+//! 0.3 if da equals dm. A loss reduces the window by `beta = 1/8` if da is at most 0.1 dm; beta
 //! increases linearly to 1/2 if da is 0.8 dm or more. Below 15 segments alpha and beta are those of
 //! Reno. Slow start and timeouts are those of the base.
 

@@ -217,8 +217,8 @@ pub struct AckSample {
     pub latest_rtt: Option<Nanos>,
     /// Smoothed round-trip time, nanoseconds; `None` before the first measurement.
     pub srtt: Option<Nanos>,
-    /// Delivery of the path in the round trip that this acknowledgement ends; `None` if it ends
-    /// none.
+    /// Delivery of the path in the round trip that this acknowledgement ends; `None` if it ends no
+    /// round trip.
     pub delivery: Option<Delivery>,
     /// Delivery rate of the path, if the controller [requests
     /// it](CongestionControl::wants_rate_samples).
@@ -282,8 +282,9 @@ pub trait WindowControl: CongestionControl {
         }
     }
 
-    /// Limits the window to `most` bytes. It must be called after a mark, which must not increase
-    /// the window: the minimum ssthresh of the rules for losses could increase a small window.
+    /// Limits the window to `most` bytes. It must be called after the response to a mark, because a
+    /// mark must not increase the window, and the minimum ssthresh of the rules for losses could
+    /// increase a small window.
     fn cap_cwnd(&mut self, most: f64) {
         if self.cwnd_exact() > most {
             self.set_cwnd(most);

@@ -64,8 +64,9 @@ impl<Base: WindowControl> Olia<Base> {
     }
 }
 
-/// Window that a path gains (positive) or loses (negative) by moving; in total one window per round
-/// trip and path is moved.
+/// Growth that a path gains (positive) or loses (negative) because window is moved, as a multiple
+/// of the growth of `Base`. All paths that gain get `1 / paths` together, and all paths that lose
+/// lose as much.
 fn alpha(coupled: &CoupledPaths) -> f64 {
     if coupled.collected == 0 {
         return 0.0;

@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// At 125,000 bytes per second, three packets are sent in one burst after a pause, and then one
-    /// every 8 ms. Never are more than these three sent early.
+    /// every 8 ms. No more packets than these three are sent early.
     #[test]
     fn a_burst_budget_is_caught_up_on_and_no_more() {
         let control = control();
@@ -152,9 +152,9 @@ mod tests {
         assert_eq!(sent, [0, 0, 0, 8, 16, 24, 32, 40, 48, 56]);
     }
 
-    /// At 10 Mbyte/s a packet of 1000 bytes is due every 100 us. With a timer that expires at whole
-    /// milliseconds, and once even two of them late, as many packets are permitted; only time
-    /// beyond the slack is lost.
+    /// At 10 Mbyte/s a packet of 1000 bytes is due every 100 us. The timer expires only at whole
+    /// milliseconds, and misses some of them. The number of packets is nevertheless that of an
+    /// exact timer; only time beyond the slack of 2 ms is lost.
     #[test]
     fn a_late_timer_does_not_lower_the_rate() {
         let control = control();

@@ -28,8 +28,8 @@ pub struct AlgorithmParameters {
 }
 
 impl Default for AlgorithmParameters {
-    /// BBR with the values of the drafts, SQRT, CUBIC with all options of RFC 9438, the estimate of
-    /// Westwood+, and the values of the RSCTP paper.
+    /// BBR with the values of the drafts, the binomial algorithm SQRT, CUBIC with all options of
+    /// RFC 9438, the rate estimate of Westwood+, and RSCTP with the values of its paper.
     fn default() -> Self {
         Self {
             bbr: BbrParameters::default(),

@@ -201,9 +201,10 @@ mod tests {
         }
     }
 
-    /// Ten acknowledgements add ten segments divided by the window. The window is 10.95 segments
-    /// after one round and 11.4 on average during the second, so it grows by 0.88. At 5 ms the
-    /// growth is 1/25 of 10 / 10.06, so that 25 ms result in a fifth of a segment.
+    /// Each of the ten acknowledgements of a round adds one segment divided by the window. The
+    /// window is 10.95 segments after the first round and 11.4 on average during the second, which
+    /// therefore adds 10 / 11.4 = 0.88. At 5 ms a round adds only 1/25 of 10 / 10.06, so that the
+    /// five rounds of 25 ms add a fifth of a segment.
     #[test]
     fn short_round_trips_grow_as_one_of_25_ms() {
         let growth = |rtt: Nanos| {
@@ -244,7 +245,8 @@ mod tests {
         let half = it.cwnd_exact();
         it.on_ecn(34 * MS, 5000);
         assert_eq!(it.cwnd_exact(), half);
-        // Five round trips with one mark each are a fraction of 1/10 in 25 ms, which is added once.
+        // In 25 ms there are five round trips, each with one mark in ten segments: a fraction of
+        // 1/10, which enters the mean once.
         let updates = |it: &mut Prague<TcpNewReno>, from: Nanos| {
             let mut shares = vec![it.share()];
             for trip in 0..15 {

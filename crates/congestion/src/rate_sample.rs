@@ -11,7 +11,8 @@ use anabranch_transport::{Nanos, time};
 
 use crate::recovery::RackTransmission;
 
-/// Maximum number of unacknowledged packets that are tracked; the oldest beyond it are forgotten.
+/// Maximum number of unacknowledged packets that are tracked; if there are more, the oldest is
+/// forgotten.
 const MAX_PACKETS: usize = 1 << 16;
 
 /// Delivery rate that follows from one acknowledgement (RS).
@@ -88,8 +89,8 @@ pub struct RateSampler {
 }
 
 impl RateSampler {
-    /// Records that a packet of `size` bytes was sent, which contains the numbers from `first` to
-    /// that of `sent`. `flight` includes the packet.
+    /// Records that a packet of `size` bytes was sent, which contains the chunks or bytes with the
+    /// numbers from `first` to that of `sent`. `flight` includes the packet.
     pub fn on_sent(&mut self, sent: RackTransmission, first: u64, size: u64, flight: u64) {
         if flight <= size {
             (self.first_sent_at, self.delivered_at) = (sent.sent_at, sent.sent_at);

@@ -178,8 +178,7 @@ mod tests {
         }
     }
 
-    /// Four packets are sent, and then two for each acknowledgement, so the rounds have 4 and 8
-    /// packets.
+    /// Four packets are sent, and then two after each acknowledgement.
     #[test]
     fn a_round_ends_when_what_was_in_flight_at_its_beginning_is_settled() {
         let mut rounds = RoundCounter::default();

@@ -64,8 +64,8 @@ pub enum DecreaseUnit {
     /// the increase (one segment per round trip) and the decrease use the same unit.
     Segments,
     /// Bytes, as in the variables of the ns-2 module. A window of 30,000 bytes is then reduced by
-    /// only 35 bytes. A loss that is attributed to the radio link has hardly any effect, and
-    /// neither has beta, which is the result of §4.2 of the paper.
+    /// only 35 bytes. A loss that is attributed to the radio link then has hardly any effect,
+    /// whatever beta is. Section 4.2 of the paper also finds that beta has hardly any effect.
     Bytes,
 }
 spelled!(DecreaseUnit: DecreaseUnit::Segments = "segments", DecreaseUnit::Bytes = "bytes");

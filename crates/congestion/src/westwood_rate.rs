@@ -1,10 +1,10 @@
 //! Rate estimates of the TCP Westwood family, each of which consists of a sampling method and a
 //! filter that smooths the samples.
 //!
-//! The papers differ in both, and later papers that cite them often do not state which variant they
-//! use, so both can be selected. [`Sampling`] computes `s_k` from the acknowledgements `(t_j, d_j)`
-//! (time, bytes acknowledged), and [`Filter`] computes the estimate `b_k` from the samples.
-//! [`PRESETS`] contains the published combinations.
+//! The papers differ in the method and in the filter, and later papers that cite them often do not
+//! state which variant they use, so each of the two can be selected. [`Sampling`] computes `s_k`
+//! from the acknowledgements `(t_j, d_j)` (time, bytes acknowledged), and [`Filter`] computes the
+//! estimate `b_k` from the samples. [`PRESETS`] contains the published combinations.
 //!
 //! - Mobicom 2001: S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang, "TCP Westwood: Bandwidth
 //!   Estimation for Enhanced Transport over Wireless Links".

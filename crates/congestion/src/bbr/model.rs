@@ -131,8 +131,8 @@ impl FullBandwidth {
 pub(super) struct ExtraAcked {
     pub since: Nanos,
     delivered: f64,
-    /// Maximum of the previous rounds, and of the current rounds, with the number of the first
-    /// current round.
+    /// Maximum in the previous rounds and in the current rounds (up to [`EXTRA_ACKED_HALF`] rounds
+    /// each), and the number of the first current round.
     before: f64,
     current: f64,
     round: u64,

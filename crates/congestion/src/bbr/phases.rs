@@ -9,7 +9,8 @@ use super::{Bbr, BbrParameters, Sample, WindowControl};
 const STARTUP_RUNS: u32 = 6;
 /// Number of rounds after which Drain ends at the latest.
 const DRAIN_ROUNDS: u64 = 3;
-/// Maximum number of round trips between two probes, which a Reno flow would need for its growth.
+/// Maximum number of round trips between two probes. With a smaller window it is the number of
+/// segments in the window, because a Reno flow grows by one segment per round trip.
 const MAX_RENO_ROUNDS: f64 = 63.0;
 /// ProbeRTTDuration.
 const PROBE_RTT_SPAN: Nanos = 200 * time::MILLISECOND;

@@ -22,8 +22,8 @@ fn bottleneck(flows: usize, room: usize) -> Line<Bbr<SctpNewReno>, State> {
     Line::new(flows, room, bbr, |control| control.state)
 }
 
-/// Test cases of the draft: Startup ends when the bandwidth stops growing, Drain ends by the bytes
-/// in flight, and DOWN precedes CRUISE.
+/// Test cases of the draft: Startup ends when the bandwidth stops growing, Drain ends when few
+/// enough bytes are in flight, and DOWN precedes CRUISE.
 #[test]
 fn the_path_is_filled_drained_and_probed() {
     let mut line = bottleneck(1, 1000);
@@ -166,8 +166,8 @@ fn a_timeout_leaves_one_segment_and_a_spurious_one_gives_all_back() {
     assert_eq!(control.cwnd(), before);
 }
 
-/// Losses of 2 % and 5 % of the bytes in flight, with the threshold of the draft and with a larger
-/// one, which permits more bytes in flight before a loss bounds them.
+/// Losses bound the bytes in flight only if they exceed the threshold: 2 % of the bytes in flight,
+/// as in the draft, or 5 %.
 #[test]
 fn the_threshold_decides_which_losses_end_a_probe() {
     let lost = |control: &mut Bbr<SctpNewReno>, size: u64| {

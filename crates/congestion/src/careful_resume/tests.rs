@@ -250,7 +250,7 @@ fn marks_and_changed_paths_lead_to_a_retreat_too() {
     assert_eq!(flow.control.phase(), Phase::SafeRetreat);
 }
 
-/// A timeout ends the use, and the saved set is deleted.
+/// A timeout ends the use of the saved parameters, and they are deleted.
 #[test]
 fn a_timeout_after_the_jump_ends_the_use() {
     let mut flow = Flow::new(saved(300));

@@ -52,8 +52,8 @@ fn a_loss_takes_half_of_all_windows_from_the_path_that_lost() {
     large.on_coupled_paths(&all);
     large.on_loss(0, LossCause::FastRetransmit, 0);
     assert_eq!((large.cwnd(), large.ssthresh()), (8_000, 8_000));
-    // The result of the formula would be negative, so the minimum applies: a quarter of four units,
-    // which is one unit.
+    // The formula would give a negative window, so the minimum applies: the path's share of 1/4 of
+    // four units, which is one unit.
     let mut small = controller(4_000.0, 10_000.0);
     small.on_coupled_paths(&all);
     small.on_loss(0, LossCause::FastRetransmit, 0);

@@ -4,8 +4,8 @@
 //! Without it, a sender whose window was halved sends nothing until half of the data in flight has
 //! left the network; or, after many losses, it sends one large burst.
 
-/// State of one recovery. If fewer bytes are in flight than the reduced window permits, growth is
-/// bounded as in slow start (PRR-SSRB, RFC 6937 §3.1).
+/// State of one recovery. If fewer bytes are in flight than the reduced window permits, they grow
+/// at most as in slow start (PRR-SSRB, RFC 6937 §3.1).
 ///
 /// All numbers are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Prr {
 
     /// Processes an acknowledgement that reports `delivered` more bytes as received, while `pipe`
     /// bytes are in flight and the reduced window is `target`. Returns the number of bytes that may
-    /// be sent (sndcnt), which allows for segments of `segment` bytes.
+    /// be sent (sndcnt). `segment` is the size of a segment (MSS).
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, target: u64, segment: u64) -> u64 {
         self.delivered += delivered;
         if pipe > target {

@@ -10,8 +10,8 @@ use anabranch_transport::time::SECOND;
 
 use super::windowed_min::WindowedMin;
 
-/// Number of segments reported above a gap from which on the reordering window is 0, as long as no
-/// reordering was seen (DupThresh).
+/// If at least this many segments are reported above a gap, and no reordering was seen, the
+/// reordering window is 0 (DupThresh).
 pub const DUPLICATE_THRESHOLD: u32 = 3;
 /// Number of recoveries after which a widened window is reset (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
@@ -164,8 +164,9 @@ mod tests {
     use super::*;
     use anabranch_transport::time::MILLISECOND as MS;
 
-    /// A retransmission is delivered before the original data, which is therefore not considered
-    /// lost. After more of the original data is delivered, RACK works as usual.
+    /// After a spurious timeout, the delivery of a retransmission does not show that data sent
+    /// before the timeout is lost, because that data is still in flight. When more of it is
+    /// delivered, RACK works as usual.
     #[test]
     fn after_a_spurious_timeout_what_went_again_reports_nothing() {
         let sent = |at: u64, number| RackTransmission {

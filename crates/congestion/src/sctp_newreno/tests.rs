@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Parameters of the GEO paper: chunks of 1448 bytes, an initial window of 2, ssthresh 64 KiB, and
-/// a minimum of 2.
+/// Parameters of the GEO paper (Alamgir et al. 2002): chunks of 1448 bytes, an initial window of
+/// two chunks, an initial ssthresh of 64 KiB, and a minimum ssthresh of two chunks.
 fn paper() -> SctpNewReno {
     SctpNewReno::new(SctpParameters {
         unit: 1448,
@@ -69,8 +69,9 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
         cc.on_ack(&ack(2 * 1448, 6 * 1448));
         assert_eq!(cc.cwnd(), units * 1448);
     }
-    // Above ssthresh the window is in congestion avoidance. The next loss sets the window to
-    // ssthresh, at which slow start begins.
+    // Above ssthresh the sender is in congestion avoidance, so the slow start after the timeout has
+    // ended. The next loss sets the window to ssthresh, which counts as slow start, now with the
+    // limit of two units.
     cc.on_ack(&ack(1448, 5 * 1448));
     assert_eq!(cc.cwnd(), 5 * 1448);
     cc.on_loss(0, LossCause::FastRetransmit, 5 * 1448);
@@ -79,8 +80,8 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     assert_eq!(cc.cwnd(), 6 * 1448);
 }
 
-/// The slow start after a timeout also ends if another algorithm sets the window above ssthresh. It
-/// also begins if the timeout has no other effect.
+/// The slow start after a timeout also ends if another algorithm sets the window above ssthresh.
+/// The limit of one unit also applies after a timeout that changes neither the window nor ssthresh.
 #[test]
 fn the_limit_after_a_timeout_ends_with_its_slow_start() {
     let mut cc = SctpNewReno::new(SctpParameters {
@@ -122,7 +123,8 @@ fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recover
     assert_eq!(cc.cwnd(), 4344);
 }
 
-/// RFC 9260 §7.2.1 requires only that the window is full outside of fast recovery.
+/// For growth, RFC 9260 §7.2.1 requires only that the window is full and that the sender is not in
+/// fast recovery.
 #[test]
 fn the_cumulative_point_may_stand_still_while_the_window_grows() {
     let mut cc = SctpNewReno::new(SctpParameters::default());
@@ -222,7 +224,7 @@ fn idle_time_halves_the_window_once_per_rto_down_to_the_floor() {
     });
     cc.on_idle(0, 2_500, 1_000);
     assert_eq!(cc.cwnd(), 10_000);
-    // RFC 9260 §7.2.1: slow start then returns to the previous window.
+    // RFC 9260 §7.2.1: ssthresh is the window before idle decay, to which slow start then returns.
     assert_eq!(cc.ssthresh(), 40_000);
     cc.on_idle(0, u64::MAX, 1);
     assert_eq!((cc.cwnd(), cc.ssthresh()), (5872, 40_000));

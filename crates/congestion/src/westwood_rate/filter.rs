@@ -20,16 +20,17 @@ pub enum Filter {
     LowPass {
         /// `tau`, nanoseconds; the cut-off frequency is 1 / tau.
         tau: Nanos,
-        /// Number of virtual samples per `tau`: when `tau / virtual_samples` has passed without an
-        /// acknowledgement, a virtual sample is taken, so that `D` stays below `tau / 2` (in the
-        /// paper: at least 2). With 0 there are no virtual samples, and an idle time does not
-        /// change the estimate.
+        /// Number of virtual samples per `tau`; the paper requires at least 2, so that `D` is at
+        /// most `tau / 2`. A virtual sample is taken when `tau / virtual_samples` has passed
+        /// without an acknowledgement. With 0 there are no virtual samples, and an idle time does
+        /// not change the estimate.
         virtual_samples: u32,
     },
     /// Adaptive filter (ABSE): `b_k = a b_(k-1) + (1 - a) s_k` with `a = (2 tau - D) / (2 tau +
-    /// D)`, `tau = RTT + gain RTT (U_max - U_k) / U_max`. Stable samples are smoothed strongly, and
-    /// unstable ones only little. The instability is `U_k = steadiness U_(k-1) + (1 -
-    /// steadiness) |s_k - s_(k-1)|`, and `U_max` is the maximum of its last `memory` values.
+    /// D)`, `D = t_k - t_(k-1)` and `tau = RTT + gain RTT (U_max - U_k) / U_max`. `U_k` is
+    /// the instability of the samples, `U_k = steadiness U_(k-1) + (1 - steadiness) |s_k -
+    /// s_(k-1)|`, and `U_max` is the maximum of its last `memory` values. Stable samples are
+    /// smoothed strongly, and unstable samples only little.
     Adaptive {
         /// `N`; the paper uses 10.
         gain: f64,

@@ -14,9 +14,10 @@ pub enum SamplingInterval {
     /// Multiple of the smoothed round-trip time. ISCC 2002 does not specify `T`; with one round
     /// trip, the bytes of one window are counted.
     RoundTrips(f64),
-    /// `T_k = RTT (VE - RE) / VE`, but at least `least`, with `VE = flightsize / RTTmin`. The
-    /// interval is longer with more congestion (ABSE; at least 50 ms). The bytes in flight are used
-    /// in place of cwnd, because a small receive buffer may prevent full use of the window.
+    /// `T_k = RTT (VE - RE) / VE`, but at least `least`, with `VE = flightsize / RTTmin`, and `RE`
+    /// is the present estimate of the rate. The interval is longer with more congestion (ABSE; at
+    /// least 50 ms). The bytes in flight are used in place of cwnd, because a small receive buffer
+    /// may prevent full use of the window.
     Adaptive {
         /// Minimum interval, nanoseconds.
         least: Nanos,
