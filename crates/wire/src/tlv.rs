@@ -164,7 +164,7 @@ impl<T: TlvItem> TlvList<T> {
         Self::from_bytes(Bytes::new())
     }
 
-    /// The list in `bytes`. They are not checked here, so errors are found only during iteration.
+    /// The list in `bytes`, which are not checked here, so errors are found only during iteration.
     /// The padding of the last entry is optional (RFC 9260 §3.2).
     pub const fn from_bytes(bytes: Bytes) -> Self {
         Self {
@@ -438,8 +438,8 @@ mod tests {
     use super::*;
     use crate::parameter::{Parameter, Parameters, kind};
 
-    /// A list that begins with an entry in place should equal a list to which the same entries were
-    /// added with the same limit.
+    /// A list created by `begun_by` should equal a list to which the same entries were added with
+    /// the same limit.
     #[test]
     fn an_entry_in_its_place_is_one_that_was_pushed() {
         let second = Parameter::CookiePreservative(7);

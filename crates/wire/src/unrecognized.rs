@@ -5,11 +5,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownAction {
     /// Whether processing must stop: later chunks of this packet, or later parameters of this
-    /// chunk, must be ignored. Otherwise only this one is skipped.
+    /// chunk, must be ignored. Otherwise only the unknown chunk or parameter is skipped.
     pub stop: bool,
-    /// Whether it must be reported to the peer. A chunk is reported in an ERROR with the cause
-    /// Unrecognized Chunk Type. A parameter of an INIT is reported in an Unrecognized Parameter of
-    /// the INIT ACK, and any other parameter in an ERROR with the cause Unrecognized Parameters.
+    /// Whether the unknown chunk or parameter must be reported to the peer. A chunk is reported in
+    /// an ERROR with the cause Unrecognized Chunk Type. A parameter of an INIT is reported in an
+    /// Unrecognized Parameter of the INIT ACK, and any other parameter in an ERROR with the cause
+    /// Unrecognized Parameters.
     pub report: bool,
 }
 

@@ -308,7 +308,7 @@ fn any_offered() -> impl Strategy<Value = InitParameter> {
     ]
 }
 
-/// Creates a raw chunk. It can only be obtained from a packet.
+/// Creates a raw chunk by parsing a packet, because there is no other way to create one.
 fn unknown(kind: u8, flags: u8, value: &[u8]) -> Chunk {
     let mut bytes = vec![
         0,

@@ -194,7 +194,7 @@ mod x86 {
         ]
     }
 
-    /// Difference that the four bytes at `field` make to the CRC32c of `bytes`, which is linear; 0
+    /// Difference that the four bytes at `field` make to the CRC32c of `bytes` (a CRC is linear); 0
     /// if `bytes` does not contain all four.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]

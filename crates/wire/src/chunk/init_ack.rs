@@ -36,10 +36,11 @@ impl InitAck {
     }
 
     /// Overwrites the first bytes of `chunk` with the header and the fixed part. The parameters
-    /// must already be in `chunk`, after space for these. The parameters of `self` are not used.
+    /// must already be in `chunk`, after space for header and fixed part. The parameters of `self`
+    /// are not used.
     ///
-    /// # Errors
-    /// [`Full`] if `chunk` is too short for them, or longer than a chunk may be.
+    /// # Errors [`Full`] if `chunk` is too short for header and fixed part, or longer than a chunk
+    /// may be.
     pub fn put_before_parameters(&self, chunk: &mut [u8]) -> Result<(), Full> {
         let length = chunk.len();
         match chunk.first_chunk_mut() {

@@ -59,7 +59,7 @@ pub struct Sack<B = Bytes> {
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
     gap_block_count: u16,
-    /// Gap Ack Blocks and then duplicate TSNs. Their numbers are those in the header.
+    /// Gap Ack Blocks, followed by duplicate TSNs.
     entries: B,
 }
 

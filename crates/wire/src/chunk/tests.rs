@@ -101,8 +101,8 @@ fn init_and_init_ack() {
     is(Chunk::InitAck(InitAck(init)), &expected);
 }
 
-/// A parameter with another value belongs to another use of the type. It should be skipped without
-/// a report.
+/// A parameter with the type number of RSCTP but another value belongs to another use of the
+/// number. It should be skipped without a report.
 #[test]
 fn rsctp_is_recognised_by_its_value() {
     let list = Parameters::of(&[Parameter::Rsctp]);

@@ -42,7 +42,7 @@ pub enum ExtensionCause {
     /// The DTLS chunk is required, but the peer did not offer it
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.1).
     MissingDtlsChunkSupport,
-    /// Both ends have no key management method in common (draft-ietf-tsvwg-sctp-dtls-chunk-04
+    /// The two ends have no key management method in common (draft-ietf-tsvwg-sctp-dtls-chunk-04
     /// §4.3.2).
     NoCommonDtlsKeyManagement,
     /// Both ends chose the same tie breaker (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.3).

@@ -14,7 +14,7 @@ const FIXED: usize = 4;
 const ENTRY: usize = 4;
 
 /// Entry for a stream. The receiver should no longer wait for ordered messages of this stream up to
-/// this one.
+/// this SSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedStream {
     /// Stream identifier.

@@ -15,15 +15,15 @@ const ENTRY: usize = 8;
 /// The U bit of an entry. The 15 bits before it are reserved.
 const UNORDERED: u8 = 0x01;
 
-/// Entry for a stream. The receiver should no longer wait for ordered messages of this stream up to
-/// this one, or for unordered messages up to this one.
+/// Entry for a stream. The receiver should no longer wait for the messages of this stream up to
+/// this MID, either the ordered or the unordered ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedMessage {
     /// Stream identifier.
     pub stream_id: u16,
     /// Whether the entry applies to the unordered messages of the stream.
     pub unordered: bool,
-    /// Largest abandoned MID among them.
+    /// Largest abandoned MID of these messages.
     pub mid: Mid,
 }
 

@@ -328,7 +328,7 @@ fn asconf_ack() {
         parameter: tlv.whole().clone(),
     };
     let causes = Causes::from_bytes(TlvList::of(std::slice::from_ref(&cause)).as_bytes().clone());
-    // The decoder of RFC 9260 should return it as unknown.
+    // The decoder of the base protocol (RFC 9260) should return the cause as unknown.
     let Some(Ok(Cause::Unknown(unknown))) = causes.iter().next() else {
         panic!("a cause of an extension is unknown to the base")
     };

@@ -6,7 +6,7 @@ use crate::checksum;
 use crate::encode::{Encode, Full, padded};
 use crate::packet::{COMMON_HEADER, CommonHeader, frame};
 
-/// Maximum length of a packet, whatever its limit. It is caused by the 16-bit length fields.
+/// Maximum length of a packet, even if its limit is larger, because length fields have 16 bits.
 const MAX_PACKET: usize = 65_532;
 
 /// Builds one packet at the end of a buffer, chunk by chunk, within a length limit.

@@ -39,7 +39,7 @@ pub struct FastHeader {
 
 impl FastHeader {
     /// Decodes the header of a segment without options. ACK must be set, PSH may be set, and no
-    /// other control bit. The bytes after the header are data.
+    /// other control bit may be set. The bytes after the header are data.
     #[inline(always)]
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let fixed = datagram.first_chunk::<HEADER>()?;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// For every combination of control bits, with and without options, the fast path and the
-    /// general code should encode and decode headers equally.
+    /// general code should encode and decode headers identically.
     #[test]
     fn fast_headers_are_read_and_written_as_others_are() {
         let mut plain = 0;

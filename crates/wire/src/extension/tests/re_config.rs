@@ -142,7 +142,8 @@ fn re_config_parameters() {
 #[test]
 fn re_config_parameters_of_wrong_length() {
     type P = ReConfigParameter;
-    // The value has half a stream number, a truncated fixed part, or only one of the two TSNs.
+    // These values end within a stream number or within the fixed part, or contain only one of the
+    // two TSNs.
     assert_eq!(
         refused::<P>(&[0, 13, 0, 17, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]),
         of_length(13, 17)
