@@ -1,10 +1,11 @@
 //! Effect of a parameter in combination with the values of others.
 
-/// A parameter that was given, and whether it has an effect in combination with the values of the
-/// others.
+/// A parameter that was set, and whether it has an effect with the present values of the other
+/// parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// Name of the parameter, or of a key that all tables of its family have.
+    /// Name of the parameter, or of a key that the tables of all kinds of a registry share, such as
+    /// `allow_reordering`.
     pub key: &'static str,
     /// Reason why the parameter has no effect; `None` if it has one.
     pub idle: Option<String>,

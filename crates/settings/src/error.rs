@@ -24,7 +24,8 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    /// Converts the error to that of a larger value, in which the value is the key or item `name`.
+    /// Converts the error to an error of the table or list that contains the value as key or item
+    /// `name`.
     #[must_use]
     pub fn within(mut self, name: &str) -> Self {
         self.parameter = Some(match self.parameter {

@@ -272,7 +272,7 @@ macro_rules! settings {
             }
         }
     };
-    // Settings that a setting needs: the end of its text, and its partners.
+    // Last sentence of a setting's text, which names the settings that it needs.
     (@needs $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
         $(or $partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
@@ -280,7 +280,7 @@ macro_rules! settings {
             $(" or ", $crate::settings!(@need $partner $(= $($word)|+)? $(in $those)?),)* ".\n"
         )
     };
-    // Settings with which a setting has no effect: the end of its text, and its partners.
+    // Last sentence of a setting's text, which names the settings with which it has no effect.
     (@rivals $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
         $(or $rival:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(

@@ -293,7 +293,7 @@ impl<T, C> Prepared<T, C> {
 
     /// Effects of parameters in combination with the values of the others. The result contains the
     /// parameters that differ from their defaults and for which the kind has a rule, and all keys
-    /// that the family shares, whether or not they are set.
+    /// that the tables of all kinds of the registry share, whether or not they are set.
     ///
     /// # Errors
     /// The errors of [`Self::build`].

@@ -33,7 +33,8 @@ pub struct Setting {
     pub name: &'static str,
     /// Effect and reason, as in the doc comment: lines that begin with a blank.
     pub about: &'static str,
-    /// Clause that specifies the setting, from which it departs, or that permits a choice.
+    /// Clause of a standard or paper that specifies the setting or permits a choice, or from which
+    /// the setting departs.
     pub clause: &'static str,
     /// Type of the value, with unit and range.
     pub kind: Kind,

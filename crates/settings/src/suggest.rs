@@ -111,9 +111,9 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["hertz"], &["Hz"]),
 ];
 
-/// The candidate that is suggested for `found`: one of which `found` is a former name or a term in
-/// other programs; otherwise the most similar one; otherwise the only one that begins with `found`
-/// or contains it as a word.
+/// The candidate that is suggested for `found`. A candidate of which `found` is a former name, or a
+/// term in other programs, is preferred. Then follow the most similar candidate, and the only
+/// candidate that begins with `found` or contains it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MAX_BYTES {
         return None;

@@ -223,8 +223,8 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
         let begin = self.at;
         self.word(char::is_alphanumeric);
-        // `bit/s` is one unit. In `5 B/s` the `s` is also part of the unit, and no value by which
-        // the size is divided.
+        // `bit/s` is one unit. In `5 B/s` too, the `s` is part of the unit, and not a value by
+        // which the size is divided.
         let rest = &self.text[self.at..];
         if let Some(after) = rest.strip_prefix("/s")
             && !after.starts_with(char::is_alphanumeric)

@@ -18,8 +18,8 @@ struct Family {
     name: &'static str,
     dimension: Dimension,
     units: &'static [Unit],
-    /// Base unit of the family (bytes, nanoseconds) in the base of the dimension (bits, seconds),
-    /// as a fraction.
+    /// Size of the family's base unit (byte, nanosecond) in the base of the dimension (bit,
+    /// second), as a fraction.
     scale: (i128, i128),
 }
 
