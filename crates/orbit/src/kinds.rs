@@ -39,13 +39,14 @@ const fn is(one: &str, other: &str) -> bool {
     one.len() == other.len()
 }
 
-/// Conventions of single paths. They do not apply to networks, which have routes, policies and
-/// links in their place.
+/// Conventions of single paths. Networks do not use them, because a network has routes, access
+/// policies and links instead.
 const OF_PATHS: [&str; 4] = ["access", "interval", "fibre_speed", "fibre_detour"];
 /// Conventions that also apply to satellites from files of elements.
 const OF_FILES: [&str; 4] = ["min_elevation", "max_range", "earth", "isl_clearance"];
 
-/// Settings of the conventions `names`, or of all others. The shell defines the default of each.
+/// Settings of the conventions in `names` if `named` is true, and otherwise of all other
+/// conventions. The shell defines the default of each.
 const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Setting; COUNT] {
     let mut all = [OrbitConfig::SETTINGS[0]; COUNT];
     let (mut count, mut index) = (0, 0);

@@ -52,11 +52,11 @@ fn star(
     }
 }
 
-/// A shell of Hypatia, from its revolutions per day, inclination, planes and satellites per plane.
-/// The altitude in its name and the maximum length of a ground link are in km. Its elements are of
-/// 2000-01-01 00:00 UTC. At this time Greenwich is 99.96748° east of the first node, according to
-/// the sidereal time of the library ephem (libastro, `earthsat.c`, `SidReference`); by IAU 1982 it
-/// is 99.96779°. In Hypatia, only its length limits a ground link.
+/// A shell of Hypatia, from its revolutions per day, inclination in degrees, number of planes and
+/// satellites per plane. `altitude` and `max_range`, the maximum length of a ground link, are in
+/// km. In Hypatia, only this length limits a ground link. The epoch is 2000-01-01 00:00 UTC. At
+/// this time Greenwich is 99.96748° east of the first node, according to the sidereal time of the
+/// library ephem (libastro, `earthsat.c`, `SidReference`); by IAU 1982 it is 99.96779°.
 fn hypatia(
     (mean_motion, inclination, planes, satellites): (f64, f64, u32, u32),
     altitude: f64,

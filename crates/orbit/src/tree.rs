@@ -371,9 +371,10 @@ mod tests {
         assert_eq!(tree.path(5), None);
     }
 
-    /// Destination 2 has two neighbours, 0 and 1, that are connected by an edge of cost 0. Both
-    /// paths of each neighbour have the same cost, so by node numbers alone 0 and 1 would send to
-    /// each other. Node 3, which is a neighbour of both, has the same distance from 2 as they have.
+    /// Destination 2 has two neighbours, 0 and 1, that are connected by an edge of cost 0. The
+    /// direct path of each neighbour and its path over the other neighbour have the same cost, so
+    /// by node numbers alone 0 and 1 would send to each other. Node 3, which is a neighbour of
+    /// both, has the same distance from 2 as they have.
     #[test]
     fn edges_without_cost_make_no_loop() {
         let mut graph = Graph::new(4);

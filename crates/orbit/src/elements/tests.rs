@@ -296,8 +296,8 @@ fn old_elements_are_refused_or_taken() {
     );
     let it = read(&text(&[&fresh, &before]), taking(None, true)).expect("both");
     assert_eq!(it.catalogue().expect("elements").ages, [0.0, 15.0, 15.0]);
-    // With a time 0 between their dates, both elements should be recent enough, including the later
-    // one.
+    // With a time 0 between the dates of the two sets of elements, both sets should be used,
+    // including the later one.
     let it = read(&text(&[&fresh, &before]), taking(Some("2026-03-02"), false)).expect("both");
     let catalogue = it.catalogue().expect("elements");
     assert_eq!((it.len(), catalogue.ages), (2, [3.0, 12.0, 12.0]));
@@ -312,7 +312,8 @@ fn old_elements_are_refused_or_taken() {
             .len(),
         1
     );
-    // If time 0 is a day later, the position at a time should be the former position a day later.
+    // If time 0 is one day later, the position at 60 s should be the former position at one day and
+    // 60 s.
     let [now, then] = [None, Some("2026-03-15")]
         .map(|it| read(&text(&[&fresh]), taking(it, false)).expect("fresh"));
     let away = now
