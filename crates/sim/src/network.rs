@@ -63,7 +63,7 @@ pub(crate) struct Network {
     /// Events of media and of links that are not delay lines. One entry of the scheduler may
     /// represent several of these sources, and some sources have no entry.
     pub instants: u64,
-    /// Whether the world is in a long run, so that a medium may be left unprocessed until an
+    /// Whether many events are run in sequence, so that a medium may be left unprocessed until an
     /// outcome is due.
     pub at_length: bool,
     pub parcels: Parcels,
@@ -455,8 +455,8 @@ impl Network {
         wires.sum::<u64>() + self.unfolded
     }
 
-    /// Work that the world has done so far. `events` is the number of events of agents and of other
-    /// links.
+    /// Work that the world has done so far. `events` is the number of events of agents, which the
+    /// world counts.
     pub fn progress(&self, events: u64) -> WorkCounts {
         let wired = self.wired();
         WorkCounts {

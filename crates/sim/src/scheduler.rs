@@ -29,14 +29,16 @@ const STEADY: u64 = 1;
 /// The greatest source.
 const MAX_SOURCE: u64 = ADDED >> 1;
 
-/// The time of an event, and a number by which events at one instant are ordered: the event that
-/// was decided earlier happens first, and of events decided at the same time, that of the lower
-/// source. The number does not depend on other events, so that each part of a world that is divided
-/// among threads gives the events of its sources the numbers that they have in the whole.
+/// The time of an event, and a number that orders the events of one instant. The event that was
+/// decided earlier happens first; of events decided at the same time, the one with the lower source
+/// number happens first. The number does not depend on other events, so that each part of a world
+/// that is divided among threads gives the events of its sources the same numbers as the undivided
+/// world.
 ///
 /// The highest bits of the number are the complement of the time from the decision to the event. It
-/// wraps at 2.4 hours; the order is fixed also for longer times, but is then another one. The
-/// lowest bits are zero, because the scheduler stores the source in them.
+/// wraps after 2.4 hours; for longer times the order of the events is still deterministic, but
+/// differs from that of the decisions. The lowest bits are zero, because the scheduler stores the
+/// source in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventKey {
     at: Nanos,

@@ -58,7 +58,7 @@ pub struct World {
     /// The demultiplexer of each node.
     demux: Vec<Demux>,
     arena: Arena,
-    /// Number of events so far, without those of media and delay lines.
+    /// Number of events of agents so far; the network counts those of links and media.
     events: u64,
     /// An agent that does not stop waking up or sending; reported as an error at the end of the
     /// event.

@@ -1,5 +1,4 @@
-//! Tests of captures, which are read by the crate that wrote them, and by tshark if it is
-//! installed.
+//! Tests of captures, which are read by the crate pcap-file, and by tshark if it is installed.
 
 use crate::common;
 

@@ -115,9 +115,12 @@ fn the_listings_stations_do_as_ns_2s() {
     }
 }
 
-/// The same without RTS on a circle (seed 1), and with two senders 250 m to either side that cannot
-/// hear each other, with and without RTS. The results must agree within 3 %, because ns-2's
-/// receiver treats a damaged frame differently, which affects hidden stations most.
+/// Throughput of ns-2.35's `Mac/802_11` with the values of Rafiq's listing (seed 1) in two more
+/// topologies. In the first, senders are on a circle around the receiver, and use no RTS. In the
+/// second, two senders are 250 m to either side of the receiver and cannot hear each other; they
+/// are tested with and without RTS. The results must agree within 2 % on the circle and within 3 %
+/// for the hidden senders, because ns-2's receiver treats a damaged frame differently, which
+/// affects hidden stations most.
 #[test]
 fn collisions_cost_what_they_cost_in_ns_2() {
     let announced = WifiParameters::rafiq2007();

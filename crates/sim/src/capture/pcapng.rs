@@ -5,7 +5,7 @@ use anabranch_transport::Nanos;
 
 /// The link-layer type of packets that begin with their IP header (LINKTYPE_RAW).
 const RAW: u16 = 101;
-/// Options end.
+/// Code of the option that ends a list of options.
 const END: u16 = 0;
 
 /// A block under construction: type and length are filled in at its end.
@@ -31,14 +31,14 @@ impl Block {
         self
     }
 
-    /// Bytes, and zeros up to a multiple of four.
+    /// Appends bytes, and zeros up to a multiple of four.
     fn padded(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         self
     }
 
-    /// An option. A longer value than its 16 bits of length express is cut.
+    /// Appends an option. A value that is too long for the 16-bit length field is truncated.
     fn option(&mut self, code: u16, value: &[u8]) -> &mut Self {
         let value = &value[..value.len().min(usize::from(u16::MAX))];
         self.short(code).short(value.len() as u16).padded(value)
@@ -97,7 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// A file is that of another writer, byte by byte: names and packets of all lengths modulo 4.
+    /// The file should equal that of the crate pcap-file byte by byte, with names and packets of
+    /// all lengths modulo 4.
     #[test]
     fn a_file_is_that_of_pcap_file() {
         let section = SectionHeaderBlock {

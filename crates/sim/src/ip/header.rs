@@ -24,7 +24,7 @@ pub(crate) struct Header {
     pub ecn: Ecn,
     /// Time to live, or hop limit.
     pub hops_left: u8,
-    /// IPv4 without the "don't fragment" flag.
+    /// Whether the datagram is IPv4 without the "don't fragment" flag.
     pub may_fragment: bool,
 }
 

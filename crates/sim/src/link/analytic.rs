@@ -124,8 +124,8 @@ impl Analytic {
         self.ingress.loses(now, packet)
     }
 
-    /// Continues for a delay line that is converted: `left` of the packets that it passes on have
-    /// left the queue.
+    /// Takes over the statistics and the occupancy of a delay line that is converted. Of its
+    /// packets, which [`Self::carry_on`] takes over, `left` have left the queue.
     pub fn take_over(&mut self, left: usize, stats: LinkStats, occupancy: Occupancy) {
         self.left = left;
         self.counters.stats = stats;

@@ -76,8 +76,9 @@ pub struct DirectionConfig {
     /// size in bytes from that time on.
     pub mtu_changes: Vec<(Nanos, usize)>,
     /// Whether every packet is simulated event by event, even if its passage could be computed when
-    /// it is offered (drop-tail queue and constant rate). Arrivals are the same in both cases.
-    /// Event by event, drops are counted when they occur; otherwise when they are computed.
+    /// it is offered (drop-tail queue and constant rate). Arrivals are the same in both cases. If
+    /// packets are simulated event by event, drops are counted when they occur, and otherwise when
+    /// they are computed.
     pub event_driven: bool,
 }
 

@@ -20,8 +20,8 @@ use crate::queue::{Occupancy, QueueLimit};
 use crate::scheduler::{EventKey, steady_bits, steady_mark};
 
 /// Maximum delay of a delay line, nanoseconds. Directions with a longer delay use the general type,
-/// so that sums of times never overflow. Packets that are queued less than a delay before the end
-/// of time are counted as sent.
+/// so that sums of times never overflow. A packet that would leave the queue less than a delay
+/// before the end of time (2^64 ns) is counted as sent too early.
 pub(super) const MAX_DELAY: Nanos = 1 << 62;
 
 /// A packet that was admitted to the queue.
@@ -31,7 +31,8 @@ struct Passage {
     packet: Option<Parcel>,
     admitted: Nanos,
     size: u32,
-    /// Difference of the packet's transmission time to that after a pause, nanoseconds: -1, 0 or 1.
+    /// Transmission time of the packet minus that of such a packet after a pause, nanoseconds: -1,
+    /// 0 or 1. They differ because of rounding.
     longer: i8,
 }
 
@@ -145,8 +146,8 @@ impl DelayLine {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// Accepts a packet of `size` bytes from an interface. Returns the mark of its next event, if
-    /// that has changed.
+    /// Accepts a packet of `size` bytes from an interface. Returns the scheduler's mark of the
+    /// direction's next event, if the event has changed.
     ///
     /// # Errors
     /// The packet, if it is dropped. It is already counted; the caller can reuse its parcel.
@@ -240,7 +241,7 @@ impl DelayLine {
     }
 
     /// Runs the next event: returns the node at which a packet arrives, the packet with its size,
-    /// and the mark of the next event.
+    /// and the scheduler's mark of the next event.
     #[inline(always)] // Called once, where the event of a lane is run.
     pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, EventKey) {
         let ring = &mut self.ring[..];

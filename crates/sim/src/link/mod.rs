@@ -170,7 +170,8 @@ impl Lane {
         }
     }
 
-    /// Accepts a packet from an interface. Wires and wireless lanes have functions of their kind.
+    /// Accepts a packet from an interface. Delay lines and wireless lanes have separate functions,
+    /// and refuse it here.
     pub fn offer(&mut self, now: Nanos, packet: Parcel) -> Offered {
         match self {
             Lane::Analytic(lane) => lane.offer(now, packet),

@@ -271,8 +271,9 @@ mod tests {
         assert_eq!(of(3_000_000_007, 1500), exact(12_000e9 / 3_000_000_007.0));
     }
 
-    /// A packet that arrives 0.28 ns after the transmitter became idle does not begin earlier. If
-    /// the transmitter is busy for another 0.44 ns, the packet begins later by that time.
+    /// The transmission of a packet that arrives 0.28 ns after the transmitter became idle begins
+    /// at the arrival. If the transmitter is busy for another 0.44 ns, the transmission begins 0.44
+    /// ns later.
     #[test]
     fn a_packet_does_not_begin_before_it_comes() {
         let rate = 400_000_000_000;

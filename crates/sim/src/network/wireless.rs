@@ -88,8 +88,8 @@ impl Network {
         }
     }
 
-    /// Whether the medium may be left unprocessed until an outcome may be due. Not with probes,
-    /// because their samples must be recorded when they are due.
+    /// Whether the medium may be left unprocessed until an outcome may be due. This is not allowed
+    /// with probes, because their samples must be recorded when they are due.
     #[inline]
     fn sees_ahead(&self, cell: usize) -> bool {
         self.at_length && !self.probing && self.cells[cell].sees_ahead()

@@ -24,7 +24,7 @@ kind! {
         /// Real satellites in place of a shell: the text of two-line elements, or of OMM (CCSDS
         /// 502.0-B) as XML, KVN, CSV or JSON. In a spec, `file` names a file with this text.
         /// `relay` must then be "bent-pipe", because elements do not describe links between
-        /// satellites; with `isls` it is "isl".
+        /// satellites, or "isl" if `isls` is given.
         elements: Option<String> = none, Kind::Text("elements of satellites");
         /// File with the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
@@ -34,8 +34,8 @@ kind! {
         isls: Option<String> = none, Kind::Text("lines of two numbers");
         /// File with the links between satellites, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
-        /// Date at which simulated time 0 lies, if elements are given, UTC: "2026-03-14T05:00:00".
-        /// Default: the latest date of the elements.
+        /// Date of simulated time 0 in UTC, if elements are given: "2026-03-14T05:00:00". Default:
+        /// the latest date of the elements.
         date: Option<String> = none, Kind::Text("a date in UTC");
         /// Also use elements whose epoch is more than 14 days from the date.
         old_elements: bool = false, Kind::Flag;
@@ -46,7 +46,8 @@ kind! {
         /// Places of gateways, at which the path may leave the satellites and continue by fibre to
         /// the other end.
         gateways: Vec<String> = none, Kind::List(&PLACE);
-        /// Duration of the outage after each change to another path. Packets wait at the sender.
+        /// Duration of the outage after each change to another path, during which packets wait at
+        /// the sender.
         handover: Nanos = "0 s", TIME;
         /// Time after the epoch at which the run starts.
         start: Nanos = "0 s", TIME;

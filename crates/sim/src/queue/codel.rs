@@ -108,7 +108,8 @@ impl CoDel {
         Some(Head { packet, stands })
     }
 
-    /// Marks the head packet, which is then sent; otherwise drops it and takes the next packet.
+    /// Marks the head packet if possible, so that it is sent. Otherwise drops it, and takes the
+    /// next packet.
     fn punish(
         &mut self,
         now: Nanos,

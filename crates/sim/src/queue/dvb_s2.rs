@@ -62,8 +62,8 @@ kind! {
         hysteresis: f64 = 0.5, RATIO;
         /// Time between two measurements of Es/N0, which is constant between them.
         measurement_interval: Nanos = "100 ms", PERIOD;
-        /// Age of the measurement that determines the MODCOD, because the receiver reports it over
-        /// the satellite; rounded up to whole measurement intervals.
+        /// Age of the measurement that determines the MODCOD, which the receiver reports over the
+        /// satellite; rounded up to whole measurement intervals.
         reaction_delay: Nanos = "500 ms", Kind::duration(0, 3_600_000_000_000);
         limit: QueueLimit as LIMIT;
     }

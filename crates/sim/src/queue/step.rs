@@ -111,8 +111,8 @@ mod tests {
         bench
     }
 
-    /// With one packet in transmission and K = 3, packets that arrive at 1, 2 or 3 packets pass,
-    /// and packets that arrive at more are marked, whatever happened to earlier packets.
+    /// With one packet in transmission and K = 3, packets that find 1, 2 or 3 packets pass, and
+    /// packets that find more are marked, whatever happened to earlier packets.
     #[test]
     fn a_packet_that_finds_more_than_the_threshold_is_marked() {
         for threshold in [QueueLimit::Packets(3), QueueLimit::Bytes(3 * SIZE as u64)] {

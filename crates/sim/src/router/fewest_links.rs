@@ -138,8 +138,8 @@ impl Routes {
         routes
     }
 
-    /// The same routes, but avoiding the links in `down`, if there is an alternative route to the
-    /// same interface.
+    /// Changes these routes to avoid the links in `down`, if another route leads to the same
+    /// interface.
     fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
         let mut routes = self.clone();
         routes.next.fill(NOWHERE);

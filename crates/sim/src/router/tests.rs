@@ -42,8 +42,8 @@ fn two_addresses_are_two_paths() {
 #[test]
 fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
     // a - r1 - b and a - r2 - r3 - b: the destination address of b is at the link to r1, and no
-    // path through r3 arrives at that link. a - r1 - c and a - r2 - r3 - c - are similar, with c
-    // behind one router x.
+    // path through r3 arrives at that link. Router x joins the two routes to c, so both arrive at
+    // the link of c's address.
     let mut topology = Topology::new();
     let [a, r1, r2, r3, x, c] = nodes(&mut topology, ["a", "r1", "r2", "r3", "x", "c"]);
     let a_r1 = connect(&mut topology, "a-r1", [a, r1]);

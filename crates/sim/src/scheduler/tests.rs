@@ -192,7 +192,7 @@ fn one_instant_keeps_the_order_of_decision() {
 
 #[test]
 fn events_decided_at_the_same_time_happen_in_the_order_of_sources() {
-    // Whether a source is steady depends on observers, so it must not matter.
+    // Whether a source is steady depends on observers, so it must not affect the order of events.
     for steady in [0, 1, 2] {
         let mut scheduler = Scheduler::new(3);
         for source in [2, 0, 1] {

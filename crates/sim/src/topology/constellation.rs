@@ -359,7 +359,8 @@ struct Beam {
     known: Vec<(u32, Segment)>,
     /// Rate in bits per second, if it is constant over time, with its shares.
     rate: Option<(u64, RateShares)>,
-    /// Departure time of the last packet that waited for a handover, or for such a packet.
+    /// Departure time of the last packet that waited for the end of a handover, or for another
+    /// packet that waited.
     left: Nanos,
 }
 

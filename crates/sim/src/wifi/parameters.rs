@@ -120,11 +120,11 @@ impl WifiParameters {
     /// IEEE 802.11b at 11 Mb/s with the long preamble, and the MIB defaults of IEEE 802.11-1999 and
     /// -2007.
     ///
-    /// The standard does not define the following, so this set does: 100 mW on channel 6; antennas
-    /// of gain 1 at 1.5 m above flat ground; frames are decoded from -76 dBm, the sensitivity that
-    /// §18.4.8.1 requires at 11 Mb/s; a carrier is detected from -80 dBm, which §15.4.8.1 requires
-    /// at 2 Mb/s, because the preamble is sent at an even lower rate; capture from 10 dB; 50
-    /// packets.
+    /// The standard does not define some values, so this set does. It uses 100 mW on channel 6, and
+    /// antennas of gain 1 at 1.5 m above flat ground. Frames are decoded from -76 dBm, the
+    /// sensitivity that §18.4.8.1 requires at 11 Mb/s. A carrier is detected from -80 dBm, which
+    /// §15.4.8.1 requires at 2 Mb/s, because the preamble is sent at an even lower rate. A frame is
+    /// captured from a power ratio of 10 dB, and a station holds 50 packets.
     pub const fn ieee80211b() -> Self {
         Self {
             slot: 20 * MICROSECOND,

@@ -15,10 +15,11 @@ pub const UDP_IP: u32 = 28;
 ///
 /// Solves the paper's fixed point and its equation (13), with basic or RTS/CTS access according to
 /// the parameters. In the paper T_c ends with DIFS, because EIFS is not modelled. Here T_c is the
-/// frame and EIFS, because a station that hears a collision waits for EIFS. (A colliding station
-/// does not hear the collision and waits for its timeout and DIFS, which is less by an ACK without
-/// its PLCP header less a slot, 92 us, in the standard's set, and 4 us more in `rafiq2007`; the
-/// model has one T_c for all.) The number of retries is unlimited in the model.
+/// frame and EIFS, because a station that hears a collision waits for EIFS. A colliding station
+/// itself does not hear the collision, and waits for its timeout and DIFS. In the standard's set
+/// this is 92 us less than EIFS: the ACK without its PLCP header, minus a slot. In `rafiq2007` it
+/// is 4 us more than EIFS. The model uses one T_c for all stations. The number of retries is
+/// unlimited in the model.
 pub fn bianchi(parameters: &WifiParameters, n: u32, packet: u32, useful: u32) -> f64 {
     let timing = PhyTiming::new(parameters);
     let (w, m) = windows(parameters);

@@ -13,8 +13,9 @@ fn close(found: f64, expected: f64) {
 }
 
 /// Computed by hand with updates every 15 ms; the gains are 0.1 x 0.015 / 0.1^2 = 0.15 and 0.3 /
-/// 0.1 = 3. The delay rises from 0 to 35 ms: 0.15 x 0.02 + 3 x 0.035. With the same delay again,
-/// 0.15 x 0.02 is added. At a delay of 5 ms: 0.15 x -0.01 - 3 x 0.03.
+/// 0.1 = 3. When the delay rises from 0 to 35 ms, 0.15 x 0.02 + 3 x 0.035 is added to the
+/// probability. With an unchanged delay, 0.15 x 0.02 is added. When the delay falls to 5 ms, 0.15 x
+/// -0.01 - 3 x 0.03 is added.
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");

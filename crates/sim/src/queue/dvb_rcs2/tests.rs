@@ -73,8 +73,8 @@ fn a_volume_is_assigned_after_both_ways_over_the_satellite() {
     bench.come_sized(10 * MS, 1, 1, 250);
     assert_eq!(departures(&mut bench, 10 * MS, 600 * MS), [(292, 0)]);
     // The next request, at 800 ms, covers only 1000 of the 1500 bytes. The request for the other
-    // 500 bytes is sent when the slots of the first have begun, at 1080 ms, and receives slots in
-    // the superframe at 1320 ms.
+    // 500 bytes is sent when the slots of the first request have begun, at 1080 ms, and receives
+    // slots in the superframe at 1320 ms.
     bench.come_sized(790 * MS, 5, 1, 300);
     let left = departures(&mut bench, 790 * MS, 2000 * MS);
     assert_eq!(

@@ -1,10 +1,10 @@
 //! Rain attenuation over time (ITU-R P.1853-1 Annex 1 §2): a lognormal process with the memory of a
 //! first-order autoregression, minus an offset, and at least 0.
 //!
-//! Compared with ITU-Rpy (`itur/models/itu1853.py`, class `_ITU1853_1`), the dynamics, the offset,
-//! the filter and the number of discarded samples (200,000) are the same. ITU-Rpy fits the mean and
-//! the deviation to the attenuation of ITU-R P.618; here they are settings. P.1853-2 (2019) is not
-//! implemented.
+//! The dynamics, the offset and the filter are the same as in ITU-Rpy (`itur/models/itu1853.py`,
+//! class `_ITU1853_1`), which discards the first 200,000 samples, as the recommendation requires.
+//! ITU-Rpy fits the mean and the deviation to the attenuation of ITU-R P.618; here they are
+//! settings. P.1853-2 (2019) is not implemented.
 
 use anabranch_transport::Nanos;
 

@@ -4,8 +4,8 @@ use super::super::testing::{Bench, MS};
 use super::*;
 use crate::rng::Seed;
 
-/// Es/N0 is 12 dB under clear sky; with a margin of 1 dB this selects 16APSK 3/4 (2.966728, 10.21
-/// dB). At the configured rate a packet of 1500 bytes then takes 10 ms.
+/// Es/N0 is 12 dB under clear sky; with a margin of 1 dB this selects 16APSK 3/4 (2.966728 bits per
+/// symbol, minimum Es/N0 10.21 dB). At the configured rate a packet of 1500 bytes then takes 10 ms.
 fn config(steps: &[(Nanos, f64)]) -> DvbS2Config {
     DvbS2Config {
         modcods: ModcodTable::S2,
@@ -45,7 +45,8 @@ fn departures(bench: &mut Bench, until: Nanos) -> Vec<(Nanos, u64)> {
 
 /// From 100 ms on Es/N0 is 3 dB lower: 9 dB, which is below the 10.21 dB of 16APSK 3/4. The sender
 /// uses this MODCOD until 300 ms, so 20 packets are lost. Then 9 dB minus the margin select 8PSK
-/// 3/4 (2.228124, 7.91 dB), and a packet takes 10 ms x 2.966728 / 2.228124 = 13.315 ms.
+/// 3/4 (2.228124 bits per symbol, minimum Es/N0 7.91 dB), and a packet takes 10 ms x 2.966728 /
+/// 2.228124 = 13.315 ms.
 #[test]
 fn packets_are_lost_until_the_modcod_follows() {
     let mut bench = bench(config(&[(100 * MS, 3.0)]));

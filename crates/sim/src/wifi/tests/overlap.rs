@@ -51,8 +51,8 @@ fn equal_signals_destroy_each_other() {
     );
 }
 
-/// The same situation, but A's signal at B is 16 times stronger than C's: A's frame is captured. If
-/// C's weaker signal arrived first, both frames are lost.
+/// A and C send at the same time, and A's signal at B is 16 times stronger than C's, so A's frame
+/// is captured. If C's weaker signal arrived first, both frames are lost.
 #[test]
 fn the_stronger_frame_is_captured_if_it_came_first() {
     // Distances of 10 m and 40 m result in a power ratio of 16 : 1, and in delays of 33 ns and 133
@@ -124,8 +124,8 @@ fn hidden_stations_collide() {
     );
 }
 
-/// The same situation with RTS: C receives B's CTS and stays silent until the end of the ACK, so no
-/// data frame is lost.
+/// The hidden stations A and C use RTS: C receives B's CTS and stays silent until the end of the
+/// ACK, so no data frame is lost.
 #[test]
 fn rts_and_cts_silence_the_hidden_station() {
     let parameters = WifiParameters {
