@@ -169,7 +169,7 @@ impl RateSampler {
     }
 
     /// Returns the sample of an acknowledgement that was fully processed (GenerateRateSample).
-    /// `rtt` is the round-trip time that it measured.
+    /// `rtt` is the round-trip time that the acknowledgement measured.
     pub fn take_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
@@ -229,7 +229,7 @@ mod tests {
             sampler.on_sent(sent(now, number), number, 1000, flight);
         }
         // At the first acknowledgement, one packet was delivered in 100 ms. At the eleventh, ten
-        // packets were delivered since its packet was sent.
+        // packets were delivered since the acknowledged packet was sent.
         assert_eq!((samples[0].rate, samples[0].delivered), (10_000.0, 1000));
         let last = samples.last().unwrap();
         assert_eq!((last.rate, last.delivered), (100_000.0, 10_000));

@@ -196,8 +196,8 @@ impl Trace {
         }
     }
 
-    /// Whether `probe` is enabled. Work that is needed only for a sample should be skipped if it is
-    /// not.
+    /// Whether `probe` is enabled. Work that is needed only for a sample should be skipped if the
+    /// probe is not enabled.
     #[inline]
     pub fn wants(&self, probe: Probe) -> bool {
         self.wanted.contains(probe)

@@ -202,8 +202,8 @@ impl<'a> Chunks<'a> {
         self.at >= self.datagram.len()
     }
 
-    /// Like [`Iterator::next`], but borrows the chunk. This avoids counting a reference to the
-    /// datagram.
+    /// Like [`Iterator::next`], but borrows the chunk. This avoids an update of the datagram's
+    /// reference count.
     #[inline]
     pub fn next_frame(&mut self) -> Option<Result<Frame<'a>, ChunkError>> {
         let rest = &self.datagram[self.at..];

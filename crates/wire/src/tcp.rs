@@ -219,7 +219,7 @@ impl Segment {
     }
 
     /// Like [`Segment::parse`], for a datagram that the caller owns. Its bytes become the payload,
-    /// and no further reference to them is counted.
+    /// so the datagram's reference count is not updated.
     ///
     /// # Errors
     /// See [`Segment::parse`].

@@ -192,7 +192,7 @@ impl Kind {
         }
     }
 
-    /// Creates the error for a text that is no number with a unit.
+    /// Creates the error for a text that is not a number with a unit.
     fn unread(&self, text: &str) -> InvalidValue {
         InvalidValue {
             allowed: format!("{}; units: {}", self.allowed(), self.unit()),

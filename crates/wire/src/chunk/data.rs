@@ -105,8 +105,8 @@ impl Data {
 }
 
 impl<'a> Data<&'a [u8]> {
-    /// Like [`Data::read`], but borrows the user data. This avoids counting a reference to the
-    /// datagram.
+    /// Like [`Data::read`], but borrows the user data. This avoids an update of the datagram's
+    /// reference count.
     ///
     /// # Errors
     /// The chunk is shorter than its header.

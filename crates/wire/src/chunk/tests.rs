@@ -205,7 +205,7 @@ fn sack_as_long_as_the_space() {
     assert_eq!(Sack::gap_blocks_within(1_460, 0), 361);
     assert_eq!(Sack::gap_blocks_within(1_460, 1), 360);
     assert_eq!(Sack::gap_blocks_within(1_460, 400), 0);
-    // The entries are more than fit into a chunk. Gap blocks should take precedence over
+    // There are more entries than fit into a chunk. Gap blocks should take precedence over
     // duplicates, and nothing should overflow.
     let duplicates = vec![Tsn(1); 20_000];
     let outgoing = OutgoingSack {
