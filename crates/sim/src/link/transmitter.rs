@@ -101,7 +101,7 @@ impl Steady {
     }
 
     /// Sends a packet of the size set by `set_size` that arrives at `now`. Returns the departure of
-    /// its first bit, and the difference of its transmission time to that after a pause, in
+    /// its first bit, and its transmission time minus that of such a packet after a pause, in
     /// nanoseconds.
     #[inline(always)]
     pub fn send(&mut self, now: Nanos) -> (Nanos, i8) {

@@ -43,9 +43,9 @@ kind! {
         /// Keep a minimum distance between two drops: at a probability p, the next packet is
         /// dropped or marked only after 1 / p packets. Off: no minimum distance, as in the paper.
         wait: bool = false, Kind::Flag, "ns-2, wait_";
-        /// While at most one packet waits, drop and mark no packet, regardless of the average, and
-        /// do not drop or mark the first packet after that. Off: the average alone decides, as in
-        /// the paper.
+        /// While at most one packet waits, drop and mark no packet, regardless of the average. The
+        /// first packet that then finds more packets waiting is not dropped or marked either. Off:
+        /// the average alone decides, as in the paper.
         spare: bool = false, Kind::Flag, "ns-2, red.cc (qlen > 1, old)";
         /// The average queue length counts only waiting packets. Off: it also counts the packet in
         /// transmission, like `limit`.

@@ -341,7 +341,7 @@ impl Topology {
     }
 }
 
-/// Far end of a body's transmissions.
+/// Receiver of the packets that a body (a satellite or a station) sends.
 #[derive(Clone, Copy, Debug)]
 enum Far {
     /// Always the same body.

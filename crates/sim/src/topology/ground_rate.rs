@@ -1,5 +1,5 @@
 //! Rates of ground links that depend on the elevation of the satellite, or on the number of
-//! stations that share it.
+//! stations that share the satellite.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -73,8 +73,8 @@ pub struct Medium<P> {
     mesh: Option<SingleDomain>,
     /// Number of stations that have a packet to send.
     backlogged: usize,
-    /// The only frame on the air, if it has begun at all stations and is held. It is not in `air`
-    /// then.
+    /// The only frame on the air, if it has begun at all stations and is held (see the module
+    /// `lookahead`). It is not in `air` then.
     held: Option<LoneFrame>,
     /// Whether a frame may currently be held.
     holding: bool,
