@@ -18,8 +18,8 @@ use crate::profile::Profile;
 
 /// Largest window that TCP can advertise (RFC 7323 §2.3), bytes.
 const MAX_WINDOW: u64 = 1 << 30;
-/// Largest window that may be configured without window scaling, bytes. The default is the usual 64
-/// KiB, although the largest value on the wire is one byte less.
+/// Largest receive buffer that may be configured without window scaling, bytes. The usual value of
+/// 64 KiB is allowed, although the 16-bit window field holds one byte less.
 const MAX_UNSCALED: u64 = 1 << 16;
 
 settings_with_bbr! {
@@ -178,8 +178,8 @@ impl Config {
         self.check_partners()?;
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         let halving = (self.profile.integer_halving, own.integer_halving);
-        // With both switches, a halved window is used only as ssthresh, which is rounded to whole
-        // segments anyway.
+        // If `whole_segments` and `cwnd_floor` are on, a halved window is used only as ssthresh,
+        // which is rounded to whole segments anyway.
         if self.profile.whole_segments && self.profile.cwnd_floor && halving.0 != halving.1 {
             let setting = look_up(Profile::SWITCHES, "integer_halving");
             let why =

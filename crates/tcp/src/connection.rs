@@ -288,9 +288,10 @@ impl Connection {
         !self.events.is_empty() || !self.trace.is_empty()
     }
 
-    /// Whether [`Transport::poll_transmit`] has no segment to send until the user writes, a segment
-    /// arrives, or a timer expires: all written data is acknowledged, and no acknowledgement is
-    /// due. This is a cheap check; `false` does not imply that a segment can be sent.
+    /// Whether all written data is acknowledged and no acknowledgement is due.
+    /// [`Transport::poll_transmit`] then has no segment to send until the user writes, a segment
+    /// arrives, or a timer expires. This is a cheap check; `false` does not imply that a segment
+    /// can be sent.
     pub fn is_idle(&self) -> bool {
         self.sender.is_idle()
             && !self.receiver.acks().is_due()

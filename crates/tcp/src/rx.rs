@@ -51,7 +51,7 @@ pub(crate) struct Receiver {
     reports_twice: bool,
 }
 
-/// Effect of the data and FIN of a segment.
+/// Result of processing the data and FIN of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// The FIN of the peer is next in order: all its data has arrived.

@@ -538,7 +538,8 @@ impl Sender {
         self.flow
             .pacer
             .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
-        // Not the window but Nagle's algorithm may hold back a partial segment.
+        // Less than a full segment remains unsent although the window has space, so the application
+        // limits the sender, even if Nagle's algorithm delays the remaining bytes.
         let waits = self.flow.queued_to - self.flow.max;
         if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();

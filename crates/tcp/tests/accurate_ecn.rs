@@ -417,7 +417,8 @@ fn a_syn_ack_falls_back_step_by_step() {
     assert_eq!(world.ends[1].stats().bytes_delivered, 4 * MSS);
     assert_eq!(world.ends[0].readable(), MSS);
 
-    // The client is not in AccECN mode. Its data is marked although it is not ECN-capable.
+    // The client, which received the SYN-ACK without ECN, is not in AccECN mode. The server still
+    // counts a mark of the client's data, which is not ECN-capable.
     let mut end = server(config(true), 7);
     for expected in [2, 0] {
         let at = end.poll_timeout().expect("a timer");

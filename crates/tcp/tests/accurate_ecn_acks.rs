@@ -58,11 +58,12 @@ fn two_sack_blocks_leave_space_for_two_counters() {
             (Some(1), 0),
             (Some(2), 0),
             (Some(3), 0),
-            // All three counters do not fit, and only the first has changed since the last option.
+            // There is no space for all three counters, and only the first has changed since the
+            // last option.
             (Some(1), 1),
             (Some(2), 2),
-            // The third counter has changed, so the option must contain all three, and they do not
-            // fit.
+            // The third counter has changed, so the option would have to contain all three, for
+            // which there is no space.
             (None, 2),
             (None, 1),
         ]

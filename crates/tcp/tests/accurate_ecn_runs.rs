@@ -140,8 +140,8 @@ fn an_end_without_accurate_ecn_gets_the_older_feedback() {
     }
 }
 
-/// ECT(1) requires accurate feedback (RFC 9331 §4.2): a scalable sender that supports it sends
-/// ECT(0) if the peer does not.
+/// ECT(1) requires accurate feedback (RFC 9331 §4.2): a scalable sender that supports accurate
+/// feedback sends ECT(0) if the peer does not support it.
 #[test]
 fn a_scalable_sender_marks_itself_only_with_accurate_feedback() {
     for (server, field) in [(true, Ecn::Ect1), (false, Ecn::Ect0)] {

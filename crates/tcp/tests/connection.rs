@@ -495,8 +495,8 @@ fn listening_survives_a_reset_of_a_half_open_connection() {
     );
 }
 
-/// The window closes twice. The first probe of the second time must be sent after the timeout, and
-/// not at the time planned for the next probe of the first time.
+/// The window closes twice. After the second closing, the first probe must be sent after one
+/// timeout, and not at the later time that was planned for the next probe of the first closing.
 #[test]
 fn each_closed_window_is_probed_from_the_timeout_on() {
     let server = Config::default().with(|it| it.receive_buffer = WindowSize::Bytes(2_000));

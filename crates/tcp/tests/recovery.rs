@@ -130,8 +130,8 @@ fn rfc6675_fills_both_holes_within_one_round_trip() {
     assert_eq!(order[..10], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     // The duplicates of 2, 3 and 5: at the third one the pipe is 10 - 3 sacked - 1 lost = 6, and
     // with the retransmission of 1 it is 7. After the duplicate of 6 the pipe is still at least 5.
-    // The one of 7 also detects the loss of 4 (three segments above it were reported): the pipe is
-    // 10 - 5 - 2 + 1 = 4 < 5, so 4 is sent.
+    // The duplicate of 7 also detects the loss of 4 (three segments above it were reported): the
+    // pipe is 10 - 5 - 2 + 1 = 4 < 5, so 4 is sent.
     assert_eq!(order[10..12], [1, 4]);
     let again = world.probe(0, Probe::Retransmitted);
     assert_eq!(again.len(), 2);

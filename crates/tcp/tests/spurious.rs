@@ -100,7 +100,8 @@ fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 2);
 }
 
-/// The same timeout, but the data really is lost, so no reduction may be undone.
+/// The retransmission timer expires as in the tests above, but the data is really lost. No window
+/// reduction may be undone.
 #[test]
 fn a_timeout_for_a_loss_stays_one() {
     for switches in [
@@ -345,11 +346,11 @@ fn all_but(world: &World, numbers: &[u64]) -> common::Weather {
     })
 }
 
-/// The same losses as in the previous test, and also 12. The second timeout, during the recovery
-/// from the first, sets `recover` to the end of the data sent by then (step 1), 14 segments. From 4
-/// s on everything arrives except 12 and 15, which are lost once each, so the timer expires a third
-/// time, for 12. Segment 12 is below `recover`, so F-RTO does not start. When 12 is acknowledged,
-/// 15 is retransmitted before new data.
+/// The losses are those of the previous test, and in addition segment 12 is lost. The second
+/// timeout, during the recovery from the first, sets `recover` to the end of the data sent by then
+/// (step 1), 14 segments. From 4 s on everything arrives except 12 and 15, which are lost once
+/// each, so the timer expires a third time, for 12. Segment 12 is below `recover`, so F-RTO does
+/// not start. When 12 is acknowledged, 15 is retransmitted before new data.
 #[test]
 fn a_timeout_within_the_recovery_of_another_moves_recover() {
     let drops = some(

@@ -3,8 +3,8 @@
 use anabranch_transport::Ecn;
 use anabranch_wire::tcp::{AccurateEcn, EcnFieldOrder, Flags};
 
-/// Number of CE marks that triggers an acknowledgement: first if received data is unacknowledged,
-/// then if none is (§3.2.2.5.1).
+/// Number of CE marks that trigger an acknowledgement (§3.2.2.5.1). The first value applies while
+/// received data is unacknowledged, and the second otherwise.
 const MAX_UNREPORTED_MARKS: [u32; 2] = [2, 3];
 
 /// Initial values of the counters of bytes with ECT(0), CE and ECT(1) (§3.2.1).
@@ -96,8 +96,9 @@ impl AccurateReceiver {
         self.syn_report == 6
     }
 
-    /// Whether the counters of the peer are used. They are not used after a report of 0 (§3.2.2.1
-    /// note 1). The other undefined values are treated as an unchanged ECN field (§3.1.3, table 4).
+    /// Whether the counters of the peer are used. They are not used if the peer's handshake report
+    /// was 0 (§3.2.2.1 note 1). Other undefined values of the report mean the same as an unchanged
+    /// ECN field (§3.1.3, table 4).
     pub fn reads_counters(&self) -> bool {
         self.syn_report != 0
     }

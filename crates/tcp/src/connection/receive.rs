@@ -249,7 +249,7 @@ impl Connection {
         let accurate = has_counters.then(|| self.accurate_report(segment));
         let marked = !has_counters && header.flags.contains(Flags::ECE);
         // The sender needs the acknowledgement only if it has sent data, if the segment reports
-        // marks, or to record the pipe.
+        // marks, or if the trace records the pipe.
         if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
             let (blocks, count) = self.offsets(&header.options.sack_blocks);
             let echoed = self.echoed(now, segment);

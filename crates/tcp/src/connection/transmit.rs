@@ -268,9 +268,9 @@ impl Connection {
     }
 }
 
-/// Adds the AccECN option to `options`, if it fits in the space that the `reserved` bytes leave.
-/// A segment without data may use all space of the header; with data, `spare` bytes. Returns the
-/// spare bytes that remain.
+/// Adds the AccECN option to `options`, if it fits and leaves `reserved` bytes free. A segment
+/// without data may use the whole option space of the header, and a segment with data may use
+/// `spare` bytes. Returns how many of the `spare` bytes remain.
 #[cold]
 #[inline(never)]
 fn add_counters(

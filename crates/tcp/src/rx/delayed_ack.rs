@@ -19,7 +19,7 @@ pub(crate) struct InOrder {
     pub was_gap: bool,
     /// `RCV.WND` before the segment arrived, bytes.
     pub window: u64,
-    /// An acknowledgement sent now would advertise a window that is not smaller.
+    /// An acknowledgement sent now would advertise at least `window` bytes.
     pub window_kept: bool,
 }
 
@@ -261,8 +261,9 @@ mod tests {
         assert_eq!(told, [true, true, true, false, true]);
     }
 
-    /// An acknowledgement is due once one byte more than a full segment has arrived. If it could
-    /// not keep the advertised window open, it is due only after the user has read.
+    /// An acknowledgement is due once one byte more than a full segment has arrived. If the
+    /// acknowledgement would have to advertise a smaller window, it is due only after the user has
+    /// read.
     #[test]
     fn more_than_a_segment_is_acknowledged_once_there_is_space_for_more() {
         let mut acks = quiet();

@@ -82,8 +82,8 @@ impl AccurateSender {
         self.shortest = self.shortest.min(data);
     }
 
-    /// Decodes the counters of an acknowledgement that was not superseded. It newly acknowledges
-    /// `acked` bytes by its number and its SACK blocks.
+    /// Decodes the counters of an acknowledgement that was not superseded. Its number and its SACK
+    /// blocks report `acked` bytes for the first time.
     pub fn decode(&mut self, report: &AccurateReport, acked: u64, mss: u64) -> Marks {
         let seen = (u64::from(report.ace) + ACE_VALUES - self.ce_packets % ACE_VALUES) % ACE_VALUES;
         // §A.2.1: the ACE field may have wrapped. The safe assumption is the largest possible
@@ -98,7 +98,7 @@ impl AccurateSender {
             Some(option) => {
                 let increase = self.read_option(option);
                 let bytes = increase.saturating_sub(self.estimated);
-                // §A.2.2: if this many segments were marked, they would have been unlikely short.
+                // §A.2.2: if this many segments were marked, they would have been improbably short.
                 let likely = bytes > mss * seen || bytes * SAFETY_FACTOR >= mss * safer;
                 if !likely {
                     safer = seen;

@@ -186,8 +186,8 @@ impl Scoreboard {
             .sum()
     }
 
-    /// `SetPipe()` of RFC 6675 §4: estimated number of bytes in the network, of those sent before
-    /// `max`.
+    /// `SetPipe()` of RFC 6675 §4: estimated number of bytes below offset `max` that are in the
+    /// network.
     pub fn pipe(&self, max: u64) -> u64 {
         let not_lost = (max - self.lost_to.min(max)) - (self.sacked - self.sacked_below_lost);
         let retransmitted = (self.retransmitted_to - self.una) - self.sacked_below_retransmitted;

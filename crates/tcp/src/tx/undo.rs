@@ -109,8 +109,8 @@ impl Sender {
 
     /// Restores the window after a spurious reduction (RFC 4015 §3.1, step 9). After a timeout, the
     /// window is limited to the data in flight plus the data just acknowledged, so that no burst
-    /// follows. It is not restored if the acknowledgement reports a mark. The RTO stays backed off
-    /// until a round-trip time is measured, because it was too short.
+    /// follows. The window is not restored if the acknowledgement reports a mark. The RTO stays
+    /// backed off until a round-trip time is measured, because it was too short.
     fn undo_reduction(
         &mut self,
         evidence: Evidence,
