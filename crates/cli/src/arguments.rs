@@ -193,7 +193,7 @@ pub struct Reproduce {
     /// Short name of the paper; `anabranch papers` lists them.
     #[arg(value_name = "PAPER")]
     pub paper: String,
-    /// Options of both kinds of run.
+    /// Options that `reproduce`, `run` and `slurm` share.
     #[command(flatten)]
     pub common: Common,
 }
@@ -211,7 +211,7 @@ pub struct RunArguments {
     /// Run this experiment on real sockets over the emulated network, in real time (repeatable).
     #[arg(long, value_name = "EXPERIMENT")]
     pub live: Vec<String>,
-    /// Options of both kinds of run.
+    /// Options that `reproduce`, `run` and `slurm` share.
     #[command(flatten)]
     pub common: Common,
 }

@@ -20,7 +20,7 @@ pub enum Failure {
     Usage(String),
     /// The spec is invalid.
     Spec(Box<SpecError>),
-    /// Runs failed, or their results could not be stored. Finished runs are in the directory.
+    /// Runs failed, or their results could not be stored. Finished runs are in this directory.
     Run(Box<RunError>, PathBuf),
     /// A run of `advise` failed. Its runs are not stored.
     Search(Box<RunError>),
@@ -34,7 +34,7 @@ pub enum Failure {
     Store(Box<StoreError>),
     /// Tables, figures or the report could not be computed from the results.
     Show(Box<OutputError>),
-    /// Tables, figures or the report could not be written; the runs are in the directory.
+    /// Tables, figures or the report could not be written; the runs are in this directory.
     Outputs(Box<WriteError>, PathBuf),
     /// A command on real sockets failed.
     Net(String),

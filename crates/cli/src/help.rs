@@ -38,7 +38,8 @@ fn long_version() -> String {
     )
 }
 
-/// The features of this build, shown by the kinds that they register.
+/// Lists the carriers, transports, workloads, queues and models of loss and delay of this build,
+/// which depend on its features.
 fn features() -> String {
     let kinds = Standard::default();
     let carriers = CarrierKind::value_variants().iter();

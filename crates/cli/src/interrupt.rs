@@ -40,8 +40,8 @@ impl Interruption {
 }
 
 /// Returns true if the parent of this process has set the signal to be ignored (`nohup`, and shells
-/// for background jobs). Then no handler is installed, because it would receive the signal. Returns
-/// false if the system does not report it.
+/// for background jobs). In that case no handler is installed, because the handler would receive
+/// the signal although it should be ignored. Returns false if the system does not report it.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));

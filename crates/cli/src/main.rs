@@ -3,8 +3,8 @@
 //! Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or
 //! the spec is wrong and nothing was run; 130 interrupted.
 #![forbid(unsafe_code)]
-// These macros are not used, because they panic if the output has no reader; `note` and `Printer`
-// do not.
+// `println!` and similar macros are not used, because they panic if the output has no reader;
+// `note` and `Printer` do not panic.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod absent;

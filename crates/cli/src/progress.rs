@@ -46,7 +46,7 @@ impl Bar {
 impl ProgressObserver for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.runs.store(runs, Ordering::Relaxed);
-        // Set here, because a bar of length 0 would be shown as full.
+        // The length is set only now, because a bar of length 0 would be shown as full.
         self.bar.set_length(seconds.ceil() as u64);
         self.count(finished);
         self.bar.enable_steady_tick(Duration::from_millis(200));

@@ -84,7 +84,8 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     }
     let job = submit(&["--parsable"], &array)?;
     let after = format!("--dependency=afterok:{job}");
-    // The option cancels the job if the array fails, because it would otherwise wait forever.
+    // The option cancels the merging job if the array fails, because that job would otherwise wait
+    // forever.
     let merged = submit(&["--parsable", "--kill-on-invalid-dep=yes", &after], &merge)?;
     writeln!(
         said,

@@ -410,7 +410,7 @@ fn a_part_of_a_paper_is_reproduced() {
 }
 
 /// Replaces numbers by `#` and runs of blanks by one blank, so that only the structure of the
-/// answer is compared.
+/// advice is compared.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     for line in text.lines() {
@@ -484,7 +484,7 @@ fn advice_is_shown_and_its_evidence_is_kept() {
     );
     assert_eq!(status(&again), 0, "{}", text(&again.stderr));
     assert_eq!(table("kept"), table("again"));
-    // Without --out the answer is the same, and no file is written.
+    // Without --out the advice is the same, and no file is written.
     let shown = anabranch(directory.path(), &SMALL_PATH);
     assert!(
         text(&shown.stdout).starts_with(&advice.join("\n")),

@@ -28,8 +28,8 @@ const BUFFER: u32 = 4 << 20;
 /// SCTP ports of the endpoints of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ports<'a> {
-    /// This port and the following ones, or the same number of random ports. These endpoints accept
-    /// no associations.
+    /// The first of consecutive ports, or `None` for random ports, and the number of ports. These
+    /// endpoints accept no associations.
     Own(Option<u16>, usize),
     /// These ports, which accept associations.
     Served(&'a [u16]),

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::stderr::note;
 
 /// Maximum number of stored samples of an association, with 24 bytes each. A longer trace is
-/// truncated, with a note. Of all other associations together, the same number of samples is
+/// truncated, with a note. Of all other associations together, at most this many samples are
 /// written to `samples.csv`.
 const MAX_SAMPLES: usize = 20_000_000;
 

@@ -28,8 +28,8 @@ fn finished(directory: &Path) -> usize {
 const RUNS: usize = 37;
 
 /// Starts a sweep, and sends it a signal when this number of its runs is finished. On a busy
-/// machine the sweep may end before the check; then it is repeated in another directory. Returns
-/// the directory and the output of the interrupted sweep.
+/// machine the sweep may end before the test notices this; then it is repeated in another
+/// directory. Returns the directory and the output of the interrupted sweep.
 fn caught(
     here: &Path,
     least: usize,

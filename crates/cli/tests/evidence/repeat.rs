@@ -78,7 +78,8 @@ fn the_command_of_a_report_makes_the_same_runs() {
     }
 }
 
-/// Results of a program with additional kinds can be shown by a program that lacks them.
+/// Results can be shown even if their spec names a kind, such as a congestion control, or a key
+/// that only another program has.
 #[test]
 fn results_of_unknown_kinds_are_shown() {
     let here = with("sweep.toml", SWEEP);

@@ -24,7 +24,8 @@ delay = "20 ms"
 queue = "10 packets"
 "#;
 
-/// Sending 4 MiB would take 168 s. Messages that are unsent at the end of the time are cancelled.
+/// `perf` fills its send buffer of 4 MiB, which the link of 200 kbit/s would need 168 s to carry.
+/// Messages that are unsent at the end of the time are cancelled.
 #[test]
 fn messages_unsent_at_the_end_of_the_time_are_cancelled() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -324,8 +324,8 @@ fn both_directions_at_once_and_at_a_rate() {
     }
 }
 
-/// A sink that is requested to send traces its own window, and does not count the client's control
-/// messages as data.
+/// If a sink is requested to send (`-R`), its trace contains its own congestion window, and the
+/// client's control messages do not count as received data.
 #[test]
 fn a_sink_that_is_asked_to_send_traces_what_it_sends() {
     let directory = tempfile::tempdir().expect("a directory");

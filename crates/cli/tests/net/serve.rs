@@ -83,7 +83,8 @@ fn value(page: &str, name: &str) -> f64 {
     text.parse().expect("a number")
 }
 
-/// Clients see one server. Its metrics include all threads, and it ends as a whole.
+/// With several threads, a server is still one server for its clients. Its metrics include all
+/// threads, and one signal ends all of them.
 #[test]
 fn threads_are_one_server() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -159,7 +160,8 @@ fn metrics_count_open_and_ended_associations() {
         let output = run(here, &perf);
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    // The line about the second end is printed when the end is counted, or shortly before.
+    // The end of the second association is counted when the server prints its line, or shortly
+    // afterwards.
     let bytes = |page: &str| value(page, "sctp_data_bytes_received_total");
     let ended = |page: &str| value(page, "sctp_associations") == 0.0 && bytes(page) >= 2_097_152.0;
     let mut page = scrape(&at);

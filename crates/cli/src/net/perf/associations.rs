@@ -21,7 +21,7 @@ struct Flow {
     plan: PerfPlan,
     counted: Arc<SharedCounters>,
     last: AssociationProgress,
-    /// The paths at the last printed line.
+    /// State of the paths when the last line was printed.
     paths: Vec<PathStatus>,
     /// Number of received or acknowledged bytes, and the time of their last increase.
     arrived: (u64, Instant),
@@ -203,8 +203,7 @@ impl Associations {
         open.filter_map(move |flow| flow.is_idle_for(limit).then_some(&flow.association))
     }
 
-    /// Ends an interval at the present time, or when the last data arrived if everything has
-    /// arrived.
+    /// Ends an interval: at the present time, or at the last arrival if all data has arrived.
     pub fn lines(&mut self) -> Lines {
         let now = self.begin.elapsed().as_secs_f64();
         let done = self.all.iter().map(|flow| flow.counted.done());
