@@ -520,7 +520,8 @@ impl Channels {
 
     /// Called when the peer has reset all its streams. Returns the streams that have a channel or a
     /// refused DATA_CHANNEL_OPEN, and that the peer has not reset before. Each stream is returned
-    /// only once, because repeating such a request costs the peer only a few bytes.
+    /// only once, so that a peer that repeats such a request of a few bytes causes no work for
+    /// every stream.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
         let streams = std::mem::take(&mut self.ready.unreset);
         streams.into_iter().chain(self.refused.unreset()).collect()

@@ -326,7 +326,7 @@ fn sctp_endpoint(
     let sctp = anabranch_sctp::Config::default().with(|it| {
         it.mtu = MAX_DATAGRAM - OVERHEAD + IP_HEADER;
         it.partial_reliability = true;
-        // Closing channels requires it (RFC 8831 §6.7). Resets of the whole association are
+        // Closing channels requires RE-CONFIG (RFC 8831 §6.7). Resets of the whole association are
         // refused, because browsers do not request them.
         it.reconfiguration = true;
         it.accept_association_reset = false;

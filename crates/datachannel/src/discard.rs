@@ -34,7 +34,7 @@ discards! {
     DtlsHello = "DTLS ClientHello",
     /// A certificate that does not match the offer.
     DtlsCertificate = "DTLS certificate",
-    /// An unencrypted alert, because any host can send it.
+    /// An unencrypted alert, which is not trusted, because any host can send it.
     DtlsAlert = "DTLS alert without protection",
     /// An encrypted record before keys are available, beyond the few that are buffered.
     DtlsEarly = "DTLS record before there are keys",

@@ -67,7 +67,7 @@ fn channels_from_either_side() {
 }
 
 /// RFC 8832 §6: a refused DATA_CHANNEL_OPEN should cause a reset of its stream, which notifies the
-/// opener. The stream can be used by another channel.
+/// opener. Another channel can use the stream afterwards.
 #[test]
 fn a_refused_channel_is_closed_at_its_opener() {
     let few = Config::default().with(|it| it.max_channels = 2);
@@ -370,8 +370,9 @@ fn one_that_reads_nothing() {
     });
 }
 
-/// If either end closes a channel after its messages, both ends should get events, and the stream
-/// can be used by another channel (RFC 8831 §6.7). This should also work over a lossy link.
+/// If either end closes a channel after its messages, both ends should get events, and another
+/// channel should be able to use the stream afterwards (RFC 8831 §6.7). This should also work over
+/// a lossy link.
 #[test]
 fn channels_are_closed_and_their_streams_used_again() {
     for (seed, flaws) in [(1, 0), (2, 5), (3, 10), (4, 15)] {

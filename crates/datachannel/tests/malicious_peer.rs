@@ -160,8 +160,8 @@ fn dcep_where_it_does_not_belong() {
     assert!(channels.options(id).unwrap().ordered);
 }
 
-/// The peer opens a channel with the longest names on every stream. Those within the limits should
-/// be accepted, with limited memory.
+/// The peer opens a channel with the longest names on every stream. The channels within the limits
+/// should be accepted, and memory should be limited.
 #[test]
 fn too_many_channels() {
     let name = vec![b'x'; 65_535];
@@ -185,8 +185,8 @@ fn too_many_channels() {
     assert_eq!(counts(&channels)[&DiscardReason::TooManyChannels], 400);
 }
 
-/// While the association accepts no data, channels are opened and closed repeatedly. Their
-/// acknowledgements should only be buffered in the queues of the channels.
+/// While the association accepts no data, channels are opened and closed repeatedly. The
+/// DATA_CHANNEL_ACKs for these channels should be buffered only in the channels' queues.
 #[test]
 fn channels_opened_and_closed_over_and_over() {
     let mut channels = server(|_| ());
@@ -209,8 +209,8 @@ fn channels_opened_and_closed_over_and_over() {
     assert!(counts(&channels).is_empty());
 }
 
-/// A channel on a stream that does not exist should be closed. A channel on the same stream after
-/// the stream was added has a different identifier.
+/// A channel on a stream that does not exist should be closed. If the stream is added later, a new
+/// channel on it should have a different identifier.
 #[test]
 fn a_name_is_used_once() {
     let limits = Limits::of(&Config::default());
@@ -369,8 +369,8 @@ fn offers_that_are_none() {
     }
 }
 
-/// Offers of maximum size should cost no more than parsing them, and the answers should not be
-/// longer than the offers.
+/// The size of an offer and the number of its sections should be limited. Offers within the limits
+/// should be accepted.
 #[test]
 fn offers_without_end() {
     let sections = |count| format!("{SOUND}{}", "m=audio 9 UDP x\r\n".repeat(count));

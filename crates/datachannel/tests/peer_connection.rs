@@ -236,8 +236,8 @@ async fn one_that_reads_late() {
         client.send(id, Bytes::from(vec![number; 262_144]));
     }
     let channel = beside(&mut client, peer.incoming()).await.unwrap();
-    // Of 10 MiB sent, at most 4 MiB and 1 MiB are buffered here, 2 MiB are in the window, and one
-    // message at each stage.
+    // Of 10 MiB sent, the server buffers at most 4 MiB (handles) and 1 MiB (core), and the receive
+    // window holds 2 MiB. Each of the three may exceed its limit by one message.
     let stuck = |client: &Client| client.connection.channels().buffered_amount(id);
     client.until(|client| stuck(client) < 6 << 20).await;
     for number in 0..40 {
@@ -328,7 +328,8 @@ async fn the_end_is_reported_although_messages_are_not_read() {
     for number in 0..40 {
         client.send(unread, Bytes::from(vec![number; 262_144]));
     }
-    // More of the 10 MiB was sent than fits the window and the 4 MiB that the other end buffers.
+    // Waits until 6.5 MiB of the 10 MiB are sent: more than the receive window of 2 MiB and the 4
+    // MiB that the other end buffers.
     let left = |client: &Client| client.connection.channels().buffered_amount(unread);
     client.until(|client| left(client) < 7 << 19).await;
     let now = client.now();
@@ -420,7 +421,7 @@ async fn a_message_wakes_one() {
         let last = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == 9);
         client.until(|_| last(&woken(&waiting))).await;
     }
-    // When this message has arrived, all earlier ones have.
+    // When the server has accepted this channel, all earlier messages have arrived.
     client.open("the last");
     let incoming = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == CHANNELS);
     client.until(|_| incoming(&woken(&waiting))).await;

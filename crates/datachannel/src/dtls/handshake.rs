@@ -85,7 +85,9 @@ impl Handshake {
         }
     }
 
-    /// Completes the handshake and discards input of other hosts.
+    /// Marks the handshake as complete and drops all messages that are still buffered, which any
+    /// host may have sent. `repeats` is kept, so that a retransmitted flight of the peer is still
+    /// answered.
     pub(super) fn finish(&mut self) {
         let repeats = std::mem::take(&mut self.repeats);
         *self = Self {

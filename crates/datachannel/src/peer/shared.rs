@@ -188,7 +188,7 @@ impl State {
                 }
             }
             ChannelEvent::BufferedAmountLow(id) => self.inbox(id, |inbox| inbox.lows += 1),
-            // No task waits for it, so none is notified.
+            // No task waits for abandoned messages, so none is notified.
             ChannelEvent::Abandoned(id) => {
                 if let Some(inbox) = self.inboxes.get_mut(&id) {
                     inbox.abandoned += 1;

@@ -1,4 +1,4 @@
-//! Properties that hold for any offer.
+//! Checks the properties that the parser of offers must have for any input.
 
 use std::net::SocketAddr;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Messages sent before the close should arrive, both ends get an event, and the stream can be used
-/// by another channel (RFC 8831 §6.7).
+/// Messages sent before the close should arrive, both ends should get an event, and another channel
+/// can then use the stream (RFC 8831 §6.7).
 #[test]
 fn a_channel_is_closed_by_resets() {
     for by_opener in [true, false] {
