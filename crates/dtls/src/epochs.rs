@@ -7,7 +7,7 @@ use crate::contexts::KeyId;
 use crate::management::{AgreementStart, KeyManagementAction, Role};
 use crate::material::KeyMaterial;
 
-/// First bit of a message that is set in control messages.
+/// Bit of the first byte of a message; it is set in control messages.
 pub(crate) const CONTROL: u8 = 0x80;
 const EPOCH_BITS: u8 = 0x7F;
 pub(crate) const PROTECTION_ESTABLISHED: u8 = 0x01;
@@ -82,7 +82,7 @@ impl Epochs {
     }
 
     /// Role of this end in the first agreement. If both ends start an agreement at the same time,
-    /// it decides which one continues.
+    /// that of the client continues.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
@@ -134,8 +134,9 @@ impl Epochs {
         }
     }
 
-    /// Sets the deadline of a rekeying, which must end one interval after it was due. Otherwise the
-    /// peer could avoid proving its identity again (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2).
+    /// Sets the deadline of a rekeying: one rekeying interval after it was due, or the handshake
+    /// timeout if that is longer. Without a deadline the peer could avoid proving its identity
+    /// again (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2).
     fn supervise(&mut self) {
         if let (Some(at), Some(interval)) = (self.rekey_at.take(), self.policy.rekey_interval) {
             let limit = interval.max(self.policy.handshake_timeout);

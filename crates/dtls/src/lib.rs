@@ -9,7 +9,8 @@
 //! - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers that do not support
 //!   the DTLS chunk.
 //!
-//! This crate does not depend on SCTP: the caller encodes chunks with the lengths of records.
+//! This crate does not depend on SCTP: the caller encodes the DTLS chunks, whose headers contain
+//! the lengths of the records.
 #![forbid(unsafe_code)]
 
 mod contexts;

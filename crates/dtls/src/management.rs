@@ -35,7 +35,7 @@ pub struct AgreementStart<'a> {
     pub identity: Option<&'a PeerIdentity>,
 }
 
-/// Actions that a key management method requests. They must be done in order.
+/// Actions that a key management method requests. The caller must execute them in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyManagementAction {

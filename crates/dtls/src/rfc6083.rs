@@ -122,7 +122,7 @@ impl Rfc6083Settings {
     }
 }
 
-/// Actions that the handshake requests. They must be done in order.
+/// Actions that the handshake requests. The caller must execute them in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandshakeAction {
@@ -335,7 +335,8 @@ impl Connection {
     }
 
     /// The close_notify message, which should be sent on stream 0 after the peer has acknowledged
-    /// all others (RFC 6083 §4.9). `None` if it was sent already, or the handshake is not complete.
+    /// all other messages (RFC 6083 §4.9). `None` if it was sent already, or the handshake is not
+    /// complete.
     pub fn close(&mut self) -> Option<Vec<u8>> {
         if !self.established || std::mem::replace(&mut self.closed, true) {
             return None;

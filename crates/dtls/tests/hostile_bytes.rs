@@ -1,4 +1,5 @@
-//! Random bytes as records and messages of the peer. The fuzz target `keys` runs the same checks.
+//! Processes random bytes as records and as key management messages of the peer. The fuzz target
+//! `keys` runs the same checks.
 
 use sha2::{Digest, Sha256};
 
@@ -18,7 +19,8 @@ fn bytes_of_a_stranger_have_no_effect() {
     for seed in 0..2_000 {
         let mut bytes = bytes_of(seed);
         hostile::check(&bytes);
-        // Also with the header of a record, or of a message of epoch 3.
+        // The bytes are also checked with the header of a record, and with that of a message of
+        // epoch 3.
         for (at, value) in [(1, 0x2F), (2, 0x03)] {
             if let Some(byte) = bytes.get_mut(at) {
                 *byte = value;

@@ -129,8 +129,9 @@ impl Exchange {
         self.finished().ct_eq(mac).into()
     }
 
-    /// The sealing keys of `sender`. The context of each key contains direction, role of the keys,
-    /// type, and both parameters (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
+    /// The sealing keys of `sender`. The context of each key contains its direction, whether it is
+    /// for a restart, its type (key, sequence number key or initialization vector), and the DTLS
+    /// Key Management Parameters of both ends (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
     pub(super) fn export(&self, sender: Role, restart: bool) -> KeyMaterial {
         let [mut key, mut sequence_key] =
             [(); 2].map(|()| Zeroizing::new(vec![0; self.suite.key_len()]));
@@ -150,7 +151,7 @@ impl Exchange {
             .chain_update(&self.parameters)
             .finalize();
         // Uses SHA-256 regardless of the hash of the suite, because the secret is no longer than
-        // its output.
+        // the output of SHA-256.
         expand_label(
             Suite::Aes128Gcm,
             &**derived,

@@ -54,7 +54,7 @@ pub(super) fn provider() -> CryptoProvider {
     provider
 }
 
-/// Calls `work`, and returns the secrets that it agreed on.
+/// Calls `work`, and returns the secrets that a handshake has agreed on during this call, if any.
 pub(super) fn during<T>(work: impl FnOnce() -> T) -> (T, Option<Secrets>) {
     SEEN.take();
     let result = work();

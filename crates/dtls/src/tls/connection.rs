@@ -72,8 +72,9 @@ impl Connection {
         Some(PeerIdentity::new(names_of(certificate), fingerprint))
     }
 
-    /// Exports the keys of an epoch (§5.2). The context of each key contains direction, role of the
-    /// keys, type, and both parameters.
+    /// Exports the keys of an epoch (§5.2). The context of each key contains its direction, whether
+    /// it is for a restart, its type (key, sequence number key or initialization vector), and the
+    /// DTLS Key Management Parameters of both ends.
     pub(crate) fn export(&self, parameters: &[Vec<u8>; 2]) -> Option<EpochKeys> {
         let code: u16 = self.tls.negotiated_cipher_suite()?.suite().into();
         let suite = Suite::of_code(code.to_be_bytes())?;

@@ -1,4 +1,4 @@
-//! Checks for any bytes, as records and as messages of a key management method.
+//! Checks that any bytes are harmless as records and as messages of a key management method.
 
 use anabranch_dtls::preshared::{Preshared, PresharedSettings};
 use anabranch_dtls::{
