@@ -98,7 +98,7 @@ pub enum HostRequest {
     /// `getpeername`.
     PeerName,
     /// Check that the host is running; does not concern a socket. The answer is
-    /// [`HostReply::Done`]. If there is none, the host has ended.
+    /// [`HostReply::Done`]. Without an answer, the host has ended.
     Alive,
     /// Query before a program receives: [`HostReply::Awaited`] if data may arrive; otherwise the
     /// `errno` for `recv`.

@@ -1,9 +1,9 @@
 //! Accepts connections from programs, as long as the host runs.
 //!
-//! Errors of a single connection and transient errors must not end it. Otherwise a peer that opens
-//! more associations than this process has descriptors would end `accept` for every program. When
-//! few descriptors are left, new sockets are refused, and the last descriptors are reserved for
-//! requests, because a program that closes its sockets must still reach the host.
+//! Errors of a single connection and transient errors must not end the accept loop. Otherwise a
+//! peer that opens more associations than this process has descriptors would prevent `accept` for
+//! every program. When few descriptors are left, new sockets are refused, and the last descriptors
+//! are reserved for requests, because a program that closes its sockets must still reach the host.
 
 use std::fmt::Write;
 use std::io;

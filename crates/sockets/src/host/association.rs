@@ -42,7 +42,8 @@ pub(super) fn shown(address: SocketAddr, v6: bool, options: &SocketOptions) -> S
     }
 }
 
-/// Number of abandoned messages by stream and policy: those of which no chunk was sent, and others.
+/// Numbers of abandoned messages by stream and policy: first of messages of which no chunk was
+/// sent, then of all other messages.
 pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
 /// An association that a socket owns. The socket type is a parameter, because the socket in turn
@@ -76,7 +77,7 @@ pub(super) struct OwnedAssociation<S> {
     ended: Mutex<Ended>,
 }
 
-/// State of the end of an established association.
+/// How an established association ended, and whether its socket knows this.
 #[derive(Default)]
 pub(super) struct Ended {
     /// The `errno`, or 0 after a graceful shutdown; `None` before the end.
@@ -315,7 +316,7 @@ impl<S> OwnedAssociation<S> {
         self.ended().reason.clone()
     }
 
-    /// State of the end of the association.
+    /// How the association ended, if it has ended.
     pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(|it| it.into_inner())
     }

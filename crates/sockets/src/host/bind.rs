@@ -9,8 +9,8 @@ use super::socket::{PORT_TIMEOUT, RETRY_INTERVAL, Socket};
 use super::{HostState, Table};
 use crate::control::HostReply;
 
-/// `bind` and (`more`) `sctp_bindx`. If the port belongs only to sockets whose last descriptor is
-/// closed, waits for the host to release it, which happens soon.
+/// `bind`, or `sctp_bindx` if `more` is true. If the port belongs only to sockets whose last
+/// descriptor is closed, waits for the host to release it, which happens soon.
 pub(super) async fn bind(
     host: &HostState,
     socket: &Socket,
@@ -107,7 +107,8 @@ fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Ok(()),
         Err(error) => {
-            // Replaced, because it is the host's limit, and not the program's, that is exceeded.
+            // The error is replaced, because the limit of the host is exceeded and not that of the
+            // program.
             const EXHAUSTED: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
             let code = error.raw_os_error().unwrap_or(libc::EADDRNOTAVAIL);
             Err(match EXHAUSTED.contains(&code) {
@@ -209,10 +210,10 @@ fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     }
 }
 
-/// Whether a socket can share a port with the sockets that already have it. This is possible if all
-/// of these were accepted and none listens any more (as after a server restart), if the address
-/// families do not overlap, if the addresses differ, or if all sockets share the port
-/// (SCTP_REUSE_PORT).
+/// Whether a socket can share a port with the sockets that already have it. Accepted sockets never
+/// prevent this, so that a restarted server can use its port again. Compared with each other
+/// socket, the addresses must differ, or the address families must not overlap, or both sockets
+/// must share the port (SCTP_REUSE_PORT).
 fn can_share(
     table: &Table,
     socket: &Socket,

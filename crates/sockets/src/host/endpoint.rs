@@ -32,8 +32,9 @@ pub(super) fn endpoint(
     })
 }
 
-/// Applies the socket's options to future associations of its endpoint, if there is one and no
-/// other socket [decides](super::Table::decided_endpoint).
+/// Applies the socket's options to future associations of its endpoint. This has no effect if the
+/// socket has no endpoint yet, or if another socket [decides](super::Table::decided_endpoint) about
+/// the options of the endpoint.
 ///
 /// # Errors
 /// EINVAL: the endpoint refuses a value.

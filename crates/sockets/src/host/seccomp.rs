@@ -3,7 +3,7 @@
 //!
 //! The library installs a seccomp filter that suspends and reports such a call
 //! (`SECCOMP_RET_USER_NOTIF`). Only the host has the notification descriptor. When the host closes
-//! it, the call fails with ENOSYS, like all later ones.
+//! this descriptor, the suspended call and all later ones fail with ENOSYS.
 
 use std::os::fd::OwnedFd;
 

@@ -108,8 +108,8 @@ impl SendQueue {
         self.within(MAX_QUEUED).await;
     }
 
-    /// Waits while the queue exceeds the granted space and an allowance for messages of several
-    /// threads. `largest` is the maximum size of a message, bytes.
+    /// Waits while the queue has more than [`MAX_QUEUED`], [`QUEUE_MARGIN`] and one message of the
+    /// maximum size `largest` together, bytes.
     pub(super) async fn bounded(&self, largest: usize) {
         self.within(MAX_QUEUED + QUEUE_MARGIN + largest).await;
     }

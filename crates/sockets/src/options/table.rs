@@ -288,10 +288,10 @@ fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8>
     out
 }
 
-/// Maximum of SCTP_RTOINFO in milliseconds: a day, as of the setting `rto_max`.
+/// Maximum of SCTP_RTOINFO in milliseconds: a day, like the maximum of the setting `rto_max`.
 const MAX_RTO: u32 = 86_400_000;
 
-/// struct sctp_rtoinfo: association, initial, maximum, minimum.
+/// Computes SCTP_RTOINFO (struct sctp_rtoinfo: association, initial, maximum, minimum).
 fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     let out = but(before, given, &[4..8, 8..12, 12..16]);
     let most = word(&out, 8);
@@ -301,8 +301,8 @@ fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// struct sctp_assocparams: association, retransmissions, number of peer addresses, windows, cookie
-/// lifetime.
+/// Computes SCTP_ASSOCINFO (struct sctp_assocparams: association, retransmissions, number of peer
+/// addresses, windows, cookie lifetime).
 fn associnfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(but(before, given, &[4..6, 16..20]))
 }
@@ -311,7 +311,8 @@ fn initmsg(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(but(before, given, &[0..2, 2..4, 4..6, 6..8]))
 }
 
-/// struct sctp_sack_info: association, delay, frequency. A frequency of 1 disables the delay.
+/// Computes SCTP_DELAYED_SACK (struct sctp_sack_info: association, delay, frequency). A frequency
+/// of 1 disables the delay.
 fn delayed_sack(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     match word(given, 4) {
         0..=500 => Ok(but(before, given, &[4..8, 8..12])),
@@ -319,7 +320,7 @@ fn delayed_sack(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// struct sctp_default_prinfo: association, value, policy of RFC 7496.
+/// Checks SCTP_DEFAULT_PRINFO (struct sctp_default_prinfo: association, value, policy of RFC 7496).
 fn default_prinfo(_: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     match short(given, 8) {
         0 => Ok(words(&[0, 0, 0])),
