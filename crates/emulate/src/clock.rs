@@ -1,10 +1,10 @@
-//! Wall clock of an emulated world.
+//! Wall clock of an emulation.
 
 use std::time::Instant;
 
 use anabranch_transport::Nanos;
 
-/// Time since the world was started.
+/// Time since the emulation was started.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(Instant);
 

@@ -1,4 +1,4 @@
-//! Agents in the world through which packets enter and leave it.
+//! Agents of the simulated network through which packets enter and leave it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
-/// Packets that have crossed the world: time of arrival, and IP payload.
+/// Packets that have crossed the simulated network: time of arrival, and IP payload.
 pub(crate) type Crossed = Rc<RefCell<VecDeque<(Nanos, Bytes)>>>;
 
 /// An agent that sends every packet from outside to the other side, and collects the packets that

@@ -112,7 +112,7 @@ pub fn prepare() -> Result<(), NamespaceError> {
 }
 
 impl Namespace {
-    /// Creates a namespace, with the TUN device that connects it to the world.
+    /// Creates a namespace, with the TUN device that connects it to the emulated network.
     ///
     /// # Errors
     /// [`NamespaceError`].

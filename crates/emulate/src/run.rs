@@ -1,4 +1,4 @@
-//! Drives a world between two sockets by the wall clock.
+//! Drives a simulated network ([`World`]) between two sockets by the wall clock.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ const UDP_HEADER: usize = 8;
 /// IP protocol numbers.
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
-/// Maximum number of packets that wait to enter the world.
+/// Maximum number of packets that wait to enter the simulated network.
 const MAX_WAITING: usize = 16_384;
 /// A received packet.
 struct Arrived {
@@ -170,7 +170,7 @@ impl Driver {
             });
     }
 
-    /// Sends the packets that have crossed the world on their sockets.
+    /// Sends the packets that have crossed the simulated network on the sockets of their sides.
     fn leave(&mut self) {
         for side in [NEAR, FAR] {
             while let Some((at, payload)) = { self.crossed[side].borrow_mut().pop_front() } {
@@ -232,8 +232,8 @@ fn attach(
     world.attach(attachment, Gateway::new(path, Rc::clone(crossed)))
 }
 
-/// The payload of an IP packet after a UDP header without checksum is prepended (RFC 768); the
-/// destination port is arbitrary.
+/// Prepends a UDP header without checksum (RFC 768) to `payload`, and returns the result as the
+/// payload of an IP packet. The destination port is arbitrary.
 fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
     let len = UDP_HEADER + payload.len();
     let mut datagram = BytesMut::with_capacity(len);

@@ -1,4 +1,4 @@
-//! Links that another user may have created at paths that are used for a namespace.
+//! Symbolic links that another user may have created at paths at which a namespace creates files.
 #![cfg(target_os = "linux")]
 
 use std::fs;

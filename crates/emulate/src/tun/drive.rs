@@ -1,4 +1,4 @@
-//! Drives a world between TUN devices by the wall clock, on one thread.
+//! Drives a simulated network ([`World`]) between TUN devices by the wall clock, on one thread.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -134,7 +134,7 @@ impl Driver {
     }
 
     /// Advances the world to the present. This fails only for agents that send endlessly at one
-    /// time, and there are none.
+    /// time, which this world does not have.
     fn advance(&mut self) {
         let at = self.clock.now().max(self.world.now());
         let ran = self.world.run_until(at);

@@ -63,7 +63,8 @@ pub struct TunEmulator {
 
 impl TunEmulator {
     /// Starts an emulator on a separate thread, on which `build` creates the network. Time 0 of the
-    /// world is when this returns; packets that were sent before enter at time 0.
+    /// world is the time at which this function returns; packets that were sent before then enter
+    /// at time 0.
     ///
     /// # Errors
     /// [`TunError`].
