@@ -115,7 +115,7 @@ impl Advice {
     }
 }
 
-/// Parts that both answers have in common.
+/// Parts that the advice and the better advice (`better`) have in common.
 struct AdviceParts {
     words: String,
     candidates: Vec<(String, String, f64, f64)>,

@@ -29,7 +29,7 @@ const OTHERS: [&str; 9] = [
 ];
 const PAIRED: &str = "paired";
 
-/// One quantity, in both results.
+/// One measure at one point, with its values in both results.
 struct Comparison<'r> {
     experiment: &'r str,
     point: &'r Point,

@@ -34,7 +34,7 @@ fn create(directory: &Path) -> PyResult<Store> {
     Store::create(directory).map_err(error::failed)
 }
 
-/// Texts of a plan that may name kinds.
+/// Texts of a plan in which kinds may be named: its spec and overrides.
 fn texts(plan: &Plan) -> Vec<&String> {
     let request = &plan.request;
     request.overrides.iter().chain([&request.text]).collect()

@@ -1,4 +1,5 @@
-//! Kinds that specs may name: those of this project, and added ones.
+//! Kinds that specs may name, such as congestion controls and workloads: those of this project, and
+//! added ones.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -84,8 +85,8 @@ pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
     Ok(plan)
 }
 
-/// The added kinds on which runs of these texts may depend: kinds that the texts may name, and
-/// kinds that have replaced one of the project's.
+/// The added kinds on which runs may depend whose plan has these texts: kinds that the texts may
+/// name, and kinds that have replaced one of the project's.
 fn named<'a>(added: &'a AddedKinds, texts: &[&String]) -> Vec<&'a KindCode> {
     let standing = |name: &str| registry::KINDS.iter().any(|known| known.name == name);
     let may = |code: &&KindCode| {
@@ -94,8 +95,8 @@ fn named<'a>(added: &'a AddedKinds, texts: &[&String]) -> Vec<&'a KindCode> {
     added.codes.iter().filter(may).collect()
 }
 
-/// Label for runs of these texts. If they may depend on added kinds, the label differs from that of
-/// runs without added kinds, and of runs with other code.
+/// Label for runs whose plan has these texts. If they may depend on added kinds, the label differs
+/// from that of runs without added kinds, and of runs with other code.
 fn called(texts: &[&String]) -> &'static str {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let Some(added) = added.as_mut() else {
@@ -116,7 +117,7 @@ fn called(texts: &[&String]) -> &'static str {
     called
 }
 
-/// Names of the added kinds on which runs of these texts may depend.
+/// Names of the added kinds on which runs may depend whose plan has these texts.
 fn added(texts: &[&String]) -> Vec<String> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let named = added.iter().flat_map(|added| named(added, texts));

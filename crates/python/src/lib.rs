@@ -4,11 +4,11 @@
 //! Long work runs on other threads without the interpreter's lock ([`background`]), while the
 //! calling thread checks for signals and reports progress. Tables are Arrow record batches with the
 //! Arrow PyCapsule interface ([`table`]), so pandas, polars, pyarrow and DuckDB can read them
-//! without a copy. Kinds written in Python ([`control`], [`workload`]) are called while the lock is
-//! held.
+//! without a copy. Congestion controls and workloads written in Python ([`control`], [`workload`])
+//! are called while the lock is held.
 //!
-//! Users can build a module with kinds written in Rust: it should depend on this crate, add its
-//! kinds, and call [`register`].
+//! Users can build a module with congestion controls, queues or other kinds written in Rust. The
+//! module should depend on this crate, add its kinds, and call [`register`].
 
 pub mod advice;
 pub mod background;

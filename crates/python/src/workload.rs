@@ -28,9 +28,9 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// Converts an offer from Python: an int is the size in bytes of a message to send now, a float is
-/// the time in seconds of the next offer, "waiting" means that the workload waits for a delivery,
-/// and None means that there are no more messages.
+/// Converts an offer from Python. An int is the size in bytes of a message to send now, and a float
+/// is the time in seconds of the next offer. "waiting" means that the workload waits for a
+/// delivery, and None that there are no more messages.
 fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<NextMessage> {
     if made.is_none() {
         return Ok(NextMessage::Done);

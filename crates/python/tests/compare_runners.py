@@ -185,7 +185,7 @@ def costs(spec, out):
     cost("taking out of another journal, a run", lambda: into.take(set(range(runs)), whole), runs)
     cost("putting together, a run", lambda: planned.combine(whole), runs)
     sizes("all results, a run", whole.rglob("*"), runs)
-    # The same runs without content.
+    # The same runs with only 1 ms of simulated time: nearly all of their cost is that of storing them.
     short = anabranch.Spec.read(spec)
     short["world.duration"] = "1 ms"
     short = anabranch.Job(short)
@@ -206,7 +206,7 @@ def costs(spec, out):
         client.gather([client.submit(len, saved + bytes([at])) for at in range(4)])
         carried = lambda: client.gather([client.submit(len, saved + at.to_bytes(4, "big")) for at in range(4000)])
         cost("Dask: a batch of nothing, in the process of the client and the scheduler", carried, 4000)
-    # As many processors as tasks, so that all can start at once.
+    # The second Slurm declares as many processors as there are tasks, so that all tasks can start at once.
     for processors in (CORES, 256):
         empty(processors)
 
@@ -315,7 +315,7 @@ def table(runs, folder):
         beyond = [f"{1e3 * (it - its) / runs:+.2f} ms" if row is not command else "" for it, its in zip((wall, processor), base)]
         told = f"{processor:.2f}"
         if row is ray:
-            # No process waits for its workers, so their time is unknown.
+            # No process waits for Ray's workers, so their processor time is unknown.
             told, beyond[1] = "not counted", ""
         print(f"| {row.__doc__} | {wall:.2f} | {told} | {' | '.join(beyond)} |", flush=True)
 

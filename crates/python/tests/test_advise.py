@@ -11,7 +11,8 @@ SMALL = dict(streams=[1, 2], congestion=["sctp"], duration="5 s")
 
 
 def test_advice_without_losses_is_the_share_of_what_the_pipe_holds(tmp_path):
-    # 1 Mbit/s x 100 ms = 12500 bytes; 95 % of them, in steps of a quarter octave, and space for data that waits for a SACK.
+    # The bandwidth-delay product is 1 Mbit/s x 100 ms = 12,500 bytes, of which the buffer needs 95 %. It may be larger, because buffers are
+    # tried in steps of a quarter octave, and because data waits in the buffer for a SACK.
     advice = anabranch.advise("100 ms", "1 Mbit/s", 0, out=tmp_path, **SMALL)
     assert 11875 <= advice.buffer <= 16384
     assert (advice.streams, advice.congestion, advice.profile) == (1, "sctp", "rfc9260")

@@ -176,7 +176,7 @@ def run(
                         if isinstance(error, concurrent.futures.BrokenExecutor):
                             if again is None:
                                 raise
-                            # All batches in progress failed with it.
+                            # The broken executor has lost all batches in progress.
                             lost = [(places, attempt), *waiting.values()]
                             waiting.clear()
                             made = again()
