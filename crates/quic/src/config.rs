@@ -40,8 +40,8 @@ settings! {
             Kind::Either(OFF, &Kind::Bytes { least: 2400, most: 1 << 30 }), "RFC 9002 §7.2";
         /// Maximum size of an IP packet. The path MTU is not discovered.
         mtu: u16 = 1500, Kind::Bytes { least: MIN_PACKET, most: 65_535 }, "RFC 9000 §14";
-        /// Number of streams that the sender uses. A transfer uses the stream with its number
-        /// modulo this number.
+        /// Number of streams that the sender uses. The stream of a transfer is the transfer's
+        /// number modulo this number.
         streams: u16 = 1, Kind::Count { least: 1, most: 65_535 }, "RFC 9000 §2";
         /// Flow control window: number of bytes that a sender may send beyond the data that the
         /// receiver has read, on each stream and on the connection.

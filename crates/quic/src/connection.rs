@@ -54,7 +54,7 @@ pub struct Connection {
     /// Path to the peer; `None` for a server without a client.
     path: Option<Path>,
     inner: Option<(ConnectionHandle, quinn_proto::Connection)>,
-    /// Packets that the endpoint sends in response without a connection.
+    /// Packets with which the endpoint responds to datagrams that belong to no connection.
     answers: VecDeque<Bytes>,
     buffer: Vec<u8>,
     /// Streams of this end, by index.
@@ -259,8 +259,8 @@ impl Connection {
                 while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
                     bytes += chunk.bytes.len() as u64;
                 }
-                // The result states whether flow control credit should be sent. It is not needed,
-                // because the next poll sends it anyway.
+                // The result states whether flow control credit should be sent. The result is not
+                // needed, because the next poll sends the credit anyway.
                 let _ = chunks.finalize();
             }
             self.readable.remove(&id);

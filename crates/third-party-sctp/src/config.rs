@@ -15,8 +15,8 @@ settings! {
         /// Size of the receive buffer, which is the window that is advertised and the size of the
         /// largest message.
         receive_buffer: u32 = 1 << 20, Kind::Bytes { least: 1500, most: 1 << 30 }, "RFC 9260 §5.1";
-        /// Number of streams to request and to allow. A transfer uses the stream with its number
-        /// modulo this number.
+        /// Number of streams to request and to allow. The stream of a transfer is the transfer's
+        /// number modulo this number.
         streams: u16 = 1, Kind::Count { least: 1, most: 1024 }, "RFC 9260 §5.1.1";
         /// Whether messages may be delivered in another order than they were sent.
         unordered: bool = false, Kind::Flag, "RFC 9260 §6.6";
