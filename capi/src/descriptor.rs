@@ -20,8 +20,8 @@ const UNKNOWN: u8 = 0;
 const OTHER: u8 = 1;
 /// An SCTP socket has this value plus the index of its type in [`SocketType::ALL`].
 const OURS: u8 = 2;
-/// First number after standard input, output and error. Those are not cached, because libc itself
-/// may replace them (`daemon`).
+/// First number after standard input, output and error. These three descriptors are not cached,
+/// because libc itself may replace them (`daemon`).
 const STANDARD: c_int = 3;
 
 fn place(fd: c_int) -> Option<&'static AtomicU8> {

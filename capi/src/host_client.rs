@@ -53,8 +53,8 @@ pub fn open(socket_type: SocketType, incoming: u32, flags: c_int) -> Result<c_in
     Ok(fd)
 }
 
-/// Connects to the host if its process belongs to this user or root. If there is no host, another
-/// user's process could have the same name.
+/// Connects to the host if its process belongs to this user or root. The owner is checked, because
+/// without a host another user's process could take its name.
 fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
     system::connect(fd, address)?;
     match system::is_trusted(system::peer(fd)?.uid) {

@@ -1,4 +1,5 @@
-//! Start of a new host after the previous one has ended.
+//! Start of a new host process (the process that runs SCTP for the programs) after the previous one
+//! has ended.
 //!
 //! An environment variable contains the command that starts a host ([`COMMAND_VARIABLE`]); it was
 //! set by the process that started the program. The new host is not a visible child of the program:

@@ -1,8 +1,9 @@
 //! Cache for one-to-one sockets: the route of their messages, and whether data may arrive.
 //!
-//! The host is asked for a route once per descriptor, because it accepts messages without an
-//! answer, while an invalid stream or a message that is too long must be refused immediately. The
-//! cached state is valid until the host invalidates it ([`generations`]).
+//! The host does not answer messages, but an invalid stream or a message that is too long must be
+//! refused immediately. Therefore the library requests the limits of a descriptor's messages (the
+//! route) once, and checks each message itself. The cached state is valid until the host
+//! invalidates it ([`generations`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};

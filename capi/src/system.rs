@@ -165,8 +165,8 @@ pub fn peer(fd: c_int) -> Result<libc::ucred, c_int> {
     Ok(peer)
 }
 
-/// Whether a process of this user may be the host of this process: the user must be the same, or
-/// root.
+/// Whether a process of the user `uid` may be the host of this process: `uid` must be root or the
+/// user of this process.
 pub fn is_trusted(uid: libc::uid_t) -> bool {
     // SAFETY: the call has no pointer arguments.
     let own = |number| unsafe { call(number, [0; 6]) }.map(|it| it as libc::uid_t);

@@ -132,10 +132,10 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
 /// The peers run on two hosts with two addresses each, and know both addresses of each other. When
 /// the first path is cut, watchdog requests should be answered over the second path, without a new
 /// connection. Then the peers disconnect (RFC 6733 §5.4), and their processes should exit by
-/// cancelling their waiting threads. One end depends on the load and not on the sockets: to delete
-/// a queue, freeDiameter 1.2.1 yields 20 times to the threads that wait at the queue, and then
-/// aborts by an assertion in `fd_fifo_del`. It counts as an exit, because the peers have
-/// disconnected before.
+/// cancelling their waiting threads. The exit also depends on the load: to delete a queue,
+/// freeDiameter 1.2.1 yields 20 times to the threads that wait at the queue, and if they still
+/// wait, it aborts by an assertion in `fd_fifo_del`. This abort counts as an exit, because the
+/// peers have disconnected before.
 #[test]
 fn two_peers_survive_the_loss_of_a_path() {
     let folder = tempfile::tempdir().expect("a directory");

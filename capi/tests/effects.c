@@ -114,8 +114,8 @@ static void two_listeners(int port)
     CHECK(close(l[0]) == 0 && close(l[1]) == 0 && close(alone) == 0);
 }
 
-/* Streams of a new association from the caller to the listeners at `port`, the last of which is `l`;
- * 0 if it was aborted. */
+/* Number of outgoing streams of a new association to the listeners at `port`, the last of which is
+ * `l`; 0 if the association was aborted. */
 static int streams_of(int port, int l)
 {
     struct sockaddr_in to = own;

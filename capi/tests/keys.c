@@ -1,6 +1,6 @@
 /* The calls by which a DTLS library changes the keys of AUTH (RFC 6083, section 4.8), on sockets
- * whose host has AUTH enabled: the listening socket has its options after `listen`. `keys PORT` runs
- * both ends. */
+ * whose host has AUTH enabled. The options of the listening socket are set after `listen`.
+ * `keys PORT` runs both ends. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

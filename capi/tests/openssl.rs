@@ -68,8 +68,8 @@ fn script(body: &str) -> Option<String> {
     Some(inside(run).expect("a network"))
 }
 
-/// Messages pass both ways, also behind a change of the keys, and the client closes. Only the
-/// sockets API of this stack is in use.
+/// Messages should arrive in both directions, also after a change of the keys, and then the client
+/// closes the connection. Both ends are OpenSSL and use this stack by the sockets API.
 #[test]
 fn openssl_with_itself() {
     let said = script(
@@ -127,7 +127,7 @@ echo all ended
     }
 }
 
-/// A client of OpenSSL ends the connection if its request for other keys is declined.
+/// OpenSSL's client ends the connection if its request for new keys is declined.
 #[test]
 fn openssl_is_not_given_other_keys() {
     let said = script(
@@ -148,8 +148,9 @@ echo declined
     }
 }
 
-/// 5 % of the packets are lost in each direction, while a long text passes both ways. The end is
-/// not tested: its last packet may be lost when the process that could repeat it has ended.
+/// 5 % of the packets are lost in each direction, while a long text is sent both ways. The end of
+/// the connection is not tested, because its last packet may be lost and the process that could
+/// retransmit it may have ended.
 #[test]
 fn long_texts_pass_a_lossy_link() {
     let said = script(
