@@ -266,8 +266,8 @@ impl<E: End> Transfer<E> {
         Ok(())
     }
 
-    /// Runs round trips while `more` returns true. In each, the sender queues as many messages as
-    /// it accepts.
+    /// Runs round trips while `more` returns true. In each round trip, the sender queues as many
+    /// messages as it accepts.
     fn run_while(
         &mut self,
         payload: &Bytes,
@@ -328,8 +328,8 @@ impl<E: End> Transfer<E> {
         Ok(())
     }
 
-    /// Runs the expired timers of an end. If no datagram is in transit, advances the time to the
-    /// next timer of either end before.
+    /// Runs the expired timers of an end. Before that, if no datagram is in transit, advances the
+    /// time to the next timer of either end.
     fn wait_if_quiet(&mut self, to: usize) -> Result<(), Box<dyn Error>> {
         if to == 1 && self.wire.iter().all(VecDeque::is_empty) {
             self.idle += 1;

@@ -78,7 +78,8 @@ fn holds(what: &str, each: f64, limit: f64) {
 
 #[test]
 fn messages_of_100_bytes() {
-    // The count was 33.0 before there was a single `send`, which has to examine its options.
+    // The count was 33.0 before the send functions were merged into one, which has to examine its
+    // options.
     core(100, 1, 33.0);
 }
 
@@ -89,7 +90,7 @@ fn messages_of_1_kib() {
 
 #[test]
 fn messages_of_1_kib_in_batches() {
-    // The count was 3.55 before there was a single `send`.
+    // The count was 3.55 before the send functions were merged into one.
     core(1024, 64, 3.60);
 }
 

@@ -1,9 +1,9 @@
-//! Cost of an association apart from bulk data, for this stack and others. Measured are
-//! instructions of a handshake and of a round trip with a message of 100 bytes, at both ends
-//! (`valgrind --tool=callgrind`); memory of idle pairs; and the cost of a message with many
-//! associations. The results do not depend on the load of the machine. Handshakes are counted in
-//! two ways: for a new pair of endpoints that is dropped afterwards, and for one more association
-//! in addition to many that stay established.
+//! Cost of an association apart from bulk data, for this stack and others. The program counts the
+//! instructions of a handshake, and of a round trip with a message of 100 bytes, at both ends
+//! (`valgrind --tool=callgrind`). It also measures the memory of idle pairs, and the cost of a
+//! message with many associations. The results do not depend on the load of the machine. Handshakes
+//! are counted in two ways: for a new pair of endpoints that is dropped afterwards, and for one
+//! more association in addition to many that stay established.
 //!
 //! - `association_cost [--write]`: `--write` updates the tables in `bench/README.md`.
 //! - `association_cost time [ROUNDS] [--write]`: handshakes by processor time, seven rounds by

@@ -21,7 +21,7 @@ use anabranch_interop::programs::Programs;
 
 /// Message sizes, bytes.
 const SIZES: [u32; 4] = [100, 1024, 16 * 1024, 256 * 1024];
-/// The stacks and their encapsulation. Those of this project are first.
+/// The stacks and their encapsulation. This project's stack is listed first.
 const STACKS: [(Stack, Transport); 5] = [
     (Stack::Anabranch, Transport::Plain),
     (Stack::Anabranch, Transport::Encap),

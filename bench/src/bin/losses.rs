@@ -35,7 +35,8 @@ const LOSSES: [(&str, &str); 4] = [
 /// because runs vary more than the stacks differ; two processors can execute many such runs in
 /// parallel.
 const SLOW: [&str; 2] = ["0.01", "0.05"];
-/// Number of such runs per round, and number of them in parallel.
+/// Number of runs with these loss rates per round, and number of these runs that are executed in
+/// parallel.
 const SLOW_ROUNDS: u64 = 20;
 const AT_ONCE: u64 = 10;
 /// Duration of a run, seconds.

@@ -1,5 +1,5 @@
-//! Sweeps of many short runs. Measured are the overhead of a run apart from the simulation, the
-//! growth of memory with the number of runs, the benefit of a second processor, and the startup
+//! Sweeps of many short runs. The program measures the overhead of a run apart from the simulation,
+//! the growth of memory with the number of runs, the benefit of a second processor, and the startup
 //! cost of the command.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin sweep [-- ROUNDS] [--write]
@@ -149,7 +149,7 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
 }
 
 /// Executes the same runs in `parts` parallel processes with one job each. Returns their total
-/// cost, which is that of a perfect distribution.
+/// cost, which is the cost that a perfect distribution of the runs would have.
 #[allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 fn apart(program: &Path, replications: u32, parts: u32, scratch: &Path) -> Outcome<Cost> {
     let each = (replications / parts).max(1);

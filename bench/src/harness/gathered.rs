@@ -75,8 +75,8 @@ impl OursGathered {
 
 impl Gathered for OursGathered {
     fn begin(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
-        // Neither end lists addresses in its handshake, so the source addresses of packets are
-        // used.
+        // Neither end lists addresses in its handshake, so each end uses the source addresses of
+        // the peer's packets.
         let settings = config(conditions, true).checked()?;
         let end = |seed| Endpoint::with_shared_config(settings.clone(), PORT, [seed; 32]);
         let mut ends = [end(1), end(2)];

@@ -14,7 +14,7 @@ use super::{CLOCK_INTERVAL, Conditions, Score};
 /// Length of the common header and of the DATA chunk header, bytes.
 const HEADERS: [usize; 2] = [12, 16];
 
-/// Does the work for the given processor time.
+/// Copies payload and computes CRC32c for the given processor time.
 ///
 /// # Errors
 /// None; the signature is the same as for stacks.
@@ -41,7 +41,7 @@ pub fn race(
     Ok(Score::default())
 }
 
-/// Does the work for the given number of messages.
+/// Copies payload and computes CRC32c for the given number of messages.
 ///
 /// # Errors
 /// None; the signature is the same as for stacks.

@@ -87,8 +87,8 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
 
     #[inline(always)]
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
-        // The settings are checked and stored once, because both ends share them. The source
-        // addresses of packets are used.
+        // The settings are checked and stored once, because both ends share them. They contain no
+        // addresses, so each end uses the source addresses of the peer's packets.
         let config = config(conditions, CHECKSUM).checked()?;
         let [a, z] = paths();
         let mut ends = [

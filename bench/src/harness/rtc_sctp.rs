@@ -12,7 +12,7 @@ mod adapter;
 pub use adapter::Adapter as RtcSctp;
 pub(super) use adapter::settings;
 
-/// Differences between the interfaces of the two crates.
+/// Differences between the interfaces of `rtc-sctp` and `sctp-proto`.
 pub(super) mod differ {
     use std::error::Error;
     use std::net::SocketAddr;

@@ -15,7 +15,7 @@ mod adapter;
 
 pub use adapter::Adapter as SctpProto;
 
-/// Differences between the interfaces of the two crates.
+/// Differences between the interfaces of `sctp-proto` and `rtc-sctp`.
 mod differ {
     use std::error::Error;
     use std::net::SocketAddr;

@@ -234,7 +234,8 @@ fn in_cells(scores: &[Score]) -> String {
     )
 }
 
-/// Instructions of the process per round trip of a contestant. Those in the kernel are not counted.
+/// Instructions of the process per round trip of a contestant. Instructions in the kernel are not
+/// counted.
 fn instructions(number: usize) -> Outcome<f64> {
     let words = |pings: u32| ["one".to_string(), number.to_string(), pings.to_string()];
     let more = callgrind::between_own(&words(COUNTED), &words(3 * COUNTED));
