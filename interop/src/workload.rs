@@ -125,7 +125,7 @@ impl Message {
     }
 
     /// Whether the message may be abandoned in cases with partial reliability, because it is never
-    /// retransmitted. Those are the messages of streams with odd numbers.
+    /// retransmitted. These are the messages of streams with odd numbers.
     pub fn is_expendable(&self) -> bool {
         self.stream % 2 == 1
     }

@@ -271,7 +271,7 @@ async fn send(
 
 /// Prints events other than messages. Returns the number of abandoned messages; any other loss is
 /// an error. Notifies `done` when a path fails, or the peer removes an address or resets streams.
-/// Sends the number of address changes that the peer has accepted through `told`.
+/// Passes the number of address changes that the peer has accepted to the channel `told`.
 async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<usize>) -> u32 {
     let mut given_up = 0;
     while let Some(event) = association.next_event().await {

@@ -92,7 +92,7 @@ static void extend(struct socket *s)
         notify_of(s, SCTP_STREAM_RESET_EVENT);
     }
     if (speaks(&arguments, "partial")) {
-        /* If a message is abandoned while it is delivered in parts, usrsctp delivers the last part with MSG_EOR, so no message is delivered in parts. */
+        /* If a message is abandoned while it is delivered in parts, usrsctp delivers the last part with MSG_EOR, like that of a complete message. Therefore this peer disables delivery in parts. */
         uint32_t point = LARGEST;
         option(s, SCTP_PARTIAL_DELIVERY_POINT, &point, sizeof point);
         notify_of(s, SCTP_PARTIAL_DELIVERY_EVENT);
@@ -292,7 +292,7 @@ int main(int count, char **given)
         fail("transport %s: this peer has encap and plain", arguments.transport);
     usrsctp_init(encap ? (uint16_t)arguments.local_udp : 0, encap ? NULL : send_plain, NULL);
     usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
-    /* With I-DATA usrsctp refuses the first fragment of any message while 512 others wait for a missing TSN, so that TSN is never accepted. */
+    /* With I-DATA, usrsctp refuses the first fragment of any message while 512 chunks wait for a missing TSN. If that fragment has the missing TSN, it is never accepted. */
     usrsctp_sysctl_set_sctp_max_chunks_on_queue(1 << 20);
     if (!encap)
         open_plain();
