@@ -1,5 +1,5 @@
-//! Any bytes as a fuzz case of two endpoints, their users, the network and an attacker. Nothing
-//! panics, and every association ends.
+//! Runs two endpoints in a scenario that the input bytes determine: their users, the network and an
+//! attacker. No input may cause a panic, and every association must end.
 #![no_main]
 
 use cap::Cap;

@@ -1,5 +1,5 @@
-//! Any bytes as messages of a peer about data channels, and as actions of their user (RFC 8831,
-//! RFC 8832).
+//! Interprets the input bytes as data channel messages of a peer, and as actions of the channels'
+//! user (RFC 8831, RFC 8832).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

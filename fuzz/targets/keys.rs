@@ -1,4 +1,4 @@
-//! Any bytes as records of the DTLS chunk, and as messages of its key management.
+//! Processes the input bytes as records of the DTLS chunk, or as messages of its key management.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

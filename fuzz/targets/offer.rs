@@ -1,5 +1,5 @@
-//! Any text as an offer of data channels: it is read or refused, and its answer has lines of SDP
-//! and no others.
+//! Parses the input as an offer of data channels. The offer is accepted or refused, and an answer
+//! must consist of valid SDP lines.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

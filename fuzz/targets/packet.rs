@@ -1,5 +1,5 @@
-//! Any bytes as an SCTP packet: nothing panics, every loop ends, and a parsed packet is encoded
-//! again with the same meaning.
+//! Parses the input bytes as an SCTP packet. No input may cause a panic or an endless loop, and a
+//! parsed packet must be encoded again with the same meaning.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

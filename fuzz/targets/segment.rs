@@ -1,5 +1,5 @@
-//! Any bytes as a TCP segment: nothing panics, and a parsed segment is encoded again with the same
-//! meaning.
+//! Parses the input bytes as a TCP segment. No input may cause a panic, and a parsed segment must
+//! be encoded again with the same meaning.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

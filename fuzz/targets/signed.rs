@@ -1,5 +1,5 @@
-//! Any bytes as chunks of an authenticated peer to an endpoint with AUTH and ASCONF (RFC 4895, RFC
-//! 5061).
+//! Passes the input bytes, as chunks of an authenticated peer, to an endpoint with AUTH and ASCONF
+//! (RFC 4895, RFC 5061).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
