@@ -9,11 +9,11 @@ use crate::ids::opposite;
 use crate::packet::{Packet, receiving_interface};
 use crate::scheduler::EventKey;
 
-/// A packet that reaches a node of another part.
+/// A packet that arrives at a node of another part than the sender's.
 #[derive(Debug)]
 pub struct Crossing {
     pub(crate) arrival: EventKey,
-    /// The direction that it crosses, and the interface at which it arrives.
+    /// Indices of the link direction that the packet crosses, and of the receiving interface.
     pub(crate) lane: u32,
     pub(crate) to: u32,
     part: u32,
@@ -21,27 +21,28 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// The part at which it arrives.
+    /// Part to which the receiving node belongs.
     pub fn part(&self) -> usize {
         self.part as usize
     }
 
-    /// The time of its arrival.
+    /// Arrival time of the packet, nanoseconds.
     pub fn at(&self) -> Nanos {
         self.arrival.at()
     }
 }
 
-/// The owners of nodes and interfaces, and the packets that have left the part.
+/// Border of a part: the parts to which all interfaces belong, and the packets that have left this
+/// part.
 #[derive(Debug)]
 pub(crate) struct Border {
     pub part: u32,
-    /// The part of each interface's node.
+    /// Part to which the node of each interface belongs.
     pub owners: Vec<u32>,
     pub leaving: RefCell<Vec<Crossing>>,
 }
 
-/// A direction that ends, or may end, in another part.
+/// A link direction whose packets arrive, or may arrive, at nodes of another part.
 #[derive(Debug)]
 pub(crate) struct CrossingLane {
     pub lane: u32,
@@ -49,7 +50,7 @@ pub(crate) struct CrossingLane {
 }
 
 impl CrossingLane {
-    /// Copies a packet that arrives in another part.
+    /// Copies a packet for the part of its receiver, if this is another part than the sender's.
     #[inline(never)]
     pub fn copy(&self, arrival: EventKey, packet: &Packet) {
         let to = receiving_interface(packet.receiver, opposite(self.lane));

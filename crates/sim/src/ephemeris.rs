@@ -13,11 +13,12 @@ const GRID: Nanos = 100 * time::MILLISECOND;
 
 /// Number of grid times whose positions are cached.
 const KEPT: usize = 8;
-/// Maximum distance of the next cached moment from the latest one.
+/// The positions at a grid time are cached only if it is at most this number of grid times after
+/// the latest cached one.
 const AHEAD: u64 = 3;
 
 /// The delay, in nanoseconds, to a satellite whose elements are no longer valid, about 4.3 s.
-/// Routes avoid it, so only packets that were already queued for it are delayed so long.
+/// Routes avoid such a satellite, so only packets that were already queued for it have this delay.
 const UNKNOWN: f64 = u32::MAX as f64;
 
 /// The delay of a link during an interval, as a linear function.
@@ -44,7 +45,8 @@ struct Moment {
     /// Index of the grid time plus 1; 0 if the slot is empty.
     number: u64,
     satellites: Vec<Position>,
-    /// The smallest distance of a satellite from the centre of the Earth, km, once it is needed.
+    /// Minimum distance of a satellite from the centre of the Earth, km; computed when it is first
+    /// needed.
     lowest: Option<f64>,
 }
 
@@ -200,16 +202,16 @@ impl Ephemeris {
         }
     }
 
-    /// A lower bound on the delays between two bodies in a span of time: delays are linear between
-    /// the moments of the grid.
+    /// Lower bound of the delays between two bodies in `span`, nanoseconds. It is the minimum of
+    /// the delays at grid times, because delays are linear between these.
     pub fn least_delay(&mut self, one: u32, other: u32, span: RangeInclusive<Nanos>) -> Nanos {
         let moments = span.start() / GRID..=span.end() / GRID + 1;
         let delays = moments.filter_map(|number| self.delay_at(one, other, number));
         delays.fold(UNKNOWN, f64::min) as Nanos
     }
 
-    /// A lower bound on the delays between any satellite and any station in a span of time: the
-    /// difference of their distances from the centre of the Earth.
+    /// Lower bound of the delays between any satellite and any station in `span`, nanoseconds. It
+    /// follows from the difference of their distances from the centre of the Earth.
     pub fn least_ground_delay(&mut self, span: RangeInclusive<Nanos>) -> Nanos {
         let highest = self.stations.iter().map(|at| distance(*at, [0.0; 3]));
         let highest = highest.fold(0.0, f64::max);
@@ -220,7 +222,7 @@ impl Ephemeris {
         ((lowest - highest) / LIGHT * 1e9).clamp(0.0, UNKNOWN) as Nanos
     }
 
-    /// The smallest distance of a satellite from the centre of the Earth at a moment of the grid.
+    /// Minimum distance of a satellite from the centre of the Earth at the grid time `number`, km.
     fn lowest(&mut self, number: u64) -> f64 {
         let slot = (number % KEPT as u64) as usize;
         self.moment(number);

@@ -78,7 +78,7 @@ pub(crate) struct Network {
     pub transits: Vec<(NodeId, u8, u32)>,
     /// The external interface of the world.
     pub external: External,
-    /// The part of a divided world that this network is.
+    /// State of the part, if the world is divided.
     division: Option<Box<Division>>,
 }
 
@@ -323,7 +323,7 @@ impl Network {
         let interface = receiving_interface(receiver, interface);
         self.hops += 1;
         if !self.is_own(interface) {
-            // The part of the receiver has a copy.
+            // The receiver belongs to another part of the world, which has a copy of the packet.
             self.reuse(packet);
             return None;
         }

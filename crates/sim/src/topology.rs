@@ -272,9 +272,9 @@ impl Topology {
     }
 
     /// Pairs of nodes that must belong to the same part of a divided world, because packets or
-    /// signals of one may reach the other without a delay. Delays of moving links are those of time
-    /// 0: if two satellites meet later, [`World::run_window`](crate::World::run_window) returns an
-    /// error at that time.
+    /// signals of one may reach the other without a delay. The delays of moving links are those at
+    /// time 0: if two satellites meet later, [`World::run_window`](crate::World::run_window)
+    /// returns an error at that time.
     pub fn inseparable(&self) -> Vec<[NodeId; 2]> {
         let links = self.links.iter().filter(|link| {
             let sides = [&link.forward, &link.backward];

@@ -17,11 +17,11 @@ use crate::common::{MS, PORT, PROTOCOL, SECOND};
 
 mod constellations;
 
-/// An arrival: its time, path and mark, and the number and size of the packet.
+/// An arrival: its time, path and ECN field, and the number and size of the packet.
 type Heard = (Nanos, Path, Ecn, u64, usize);
 
-/// A host that sends packets to others, answers each packet, and remembers everything that arrives,
-/// with a checksum of the order.
+/// A host that sends packets to other hosts, answers some of the packets that arrive, and records
+/// all arrivals. `number` is a checksum of the arrivals, which depends on their order.
 struct Host {
     peers: Vec<Path>,
     rng: Rng,
@@ -69,7 +69,7 @@ impl Agent for Host {
             self.number += 1;
             self.queue.push_back((self.peers[place], self.number));
         }
-        // Whole milliseconds, so that many events happen at the same instants.
+        // Times are whole milliseconds, so that many events happen at the same instants.
         self.next = now + (1 + self.rng.below(8)) * MS;
     }
 
@@ -93,7 +93,7 @@ impl Agent for Host {
     }
 }
 
-/// Everything that a world shows.
+/// All observable results of a world.
 #[derive(Debug, PartialEq)]
 struct Seen {
     heard: Vec<Vec<Heard>>,
@@ -119,7 +119,8 @@ impl Seen {
     }
 }
 
-/// Builds a world, which is the same each time.
+/// Function that builds a world. Each call returns an identical world, with its agents and their
+/// nodes.
 type Build<'a> = &'a dyn Fn() -> (World, Vec<(NodeId, AgentId)>);
 
 fn both(
@@ -138,7 +139,7 @@ fn both(
     all.collect()
 }
 
-/// Runs a world in `slices`.
+/// Runs an undivided world to each of the times `slices`.
 fn whole(build: Build<'_>, ends: &[[NodeId; 2]], slices: &[Nanos]) -> Seen {
     let (mut world, agents) = build();
     for slice in slices {
@@ -184,16 +185,18 @@ fn seen(
     }
 }
 
-/// The order of parts in a window.
+/// Order in which the parts run a window, and in which their packets are accepted.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Forward,
     Reverse,
-    /// Packets that arrive together over one link change places, which depends on the division.
+    /// Packets from other parts are accepted in reverse order, so that packets that arrive together
+    /// over one link change places. The results then depend on the division.
     Scrambled,
 }
 
-/// Runs the parts of a world in turn.
+/// Runs the parts of a divided world one after the other, window by window. Returns the results,
+/// and the number of packets that crossed between parts.
 fn divided(
     build: Build<'_>,
     ends: &[[NodeId; 2]],
@@ -251,7 +254,7 @@ fn divided(
     Ok((seen(worlds, ends, Some(owners)), crossed))
 }
 
-/// Assigns nodes to parts at random, inseparable ones to the same.
+/// Assigns nodes to parts at random, but inseparable nodes to the same part.
 fn owners(topology: &Topology, parts: u32, rng: &mut Rng) -> Vec<u32> {
     let mut owners: Vec<u32> = topology
         .nodes()
@@ -275,7 +278,7 @@ fn direction(rng: &mut Rng) -> DirectionConfig {
     let delay = [0, 1, 2, 5][rng.below(4) as usize] * MS;
     let mut config = match rng.below(4) {
         0 => DirectionConfig::instant(delay),
-        // 125 bytes take a millisecond, so that many packets arrive together.
+        // 125 bytes take one millisecond, so that many packets arrive at the same time.
         _ => DirectionConfig::new(1_000_000, delay),
     };
     let limit = QueueLimit::Packets(2 + rng.below(20) as usize);
@@ -320,7 +323,7 @@ fn direction(rng: &mut Rng) -> DirectionConfig {
     config
 }
 
-/// A random topology, and the ends of its links.
+/// A random topology, and the nodes at the ends of each of its links.
 fn network(seed: u64) -> (Topology, Vec<[NodeId; 2]>) {
     let mut rng = Seed::new(seed, 0).stream("topology");
     let mut topology = Topology::new();
@@ -350,7 +353,7 @@ fn network(seed: u64) -> (Topology, Vec<[NodeId; 2]>) {
     (topology, ends)
 }
 
-/// Hosts at nodes that send to one another.
+/// Creates a world with a host at each of the nodes `hosts`; all hosts send to one another.
 fn attach(
     topology: Topology,
     hosts: &[NodeId],
@@ -412,7 +415,7 @@ fn random_worlds_are_the_same_in_any_division() {
         compared > 150 && crossings > 50_000,
         "{compared} {crossings}"
     );
-    // The control: an order that depends on the division gives other results.
+    // As a control, the scrambled order, which depends on the division, must give other results.
     assert!(noticed > compared / 4, "{noticed} of {compared}");
     assert!(ties > 1_000 && lost > 1_000, "{ties} {lost}");
 }
@@ -437,7 +440,7 @@ fn a_part_that_runs_ahead_of_the_others_is_an_error() {
         world
     });
     let [mut one, mut other] = parts;
-    // The second begins at its own first event, regardless of the first.
+    // The second part runs from 200 ms after its first event, without regard to the first part.
     let (begin, ahead) = (
         one.next_event().unwrap(),
         other.next_event().unwrap() + 200 * MS,
@@ -476,7 +479,7 @@ fn a_division_assigns_each_node_before_the_world_runs() {
     assert_eq!(world.divide(0, &[]), Err(BuildError::AlreadyRun(MS)));
 }
 
-/// Nodes between which packets take no time.
+/// Two nodes are inseparable if their link has no delay in at least one direction.
 #[test]
 fn nodes_without_a_delay_between_them_are_inseparable() {
     let mut topology = Topology::new();

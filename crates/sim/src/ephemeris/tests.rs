@@ -6,8 +6,8 @@ use super::*;
 /// Length of the spans for which delays are bounded. It is not a multiple of [`GRID`].
 const SPAN: Nanos = 140 * MILLISECOND;
 
-/// The least delay between two bodies at the milliseconds of a span, and at most by how much the
-/// delay changes over two grid intervals, nanoseconds.
+/// Minimum delay between two bodies at the milliseconds of a span, and an upper bound of the change
+/// of the delay over two grid intervals, nanoseconds.
 fn delays(
     motion: &mut Ephemeris,
     [one, other]: [u32; 2],
@@ -26,11 +26,11 @@ fn delays(
     [least, change as Nanos]
 }
 
-/// Checks a bound on the delays of a span: it is not greater than any delay, and not much less than
-/// the least.
+/// Checks a bound on the delays of a span: it is not greater than any delay, and below the minimum
+/// by no more than the change over two grid intervals.
 fn check(bound: Nanos, [least, change]: [Nanos; 2], begin: Nanos) {
     assert!(bound <= least, "{begin}: {bound} exceeds {least}");
-    // 1 ns for rounding.
+    // 1 ns is added because delays are rounded.
     assert!(
         bound + change + 1 >= least,
         "{begin}: {bound}, {least} - {change}"
@@ -57,8 +57,8 @@ fn least_delay_is_a_close_bound() {
     assert!(2 * shortest < longest, "{shortest} {longest}");
 }
 
-/// A satellite between 1,000 and 7,300 km above the ground, over a station at the moment of the
-/// span at which it is the lowest.
+/// A satellite moves between 1,000 and 7,300 km above the ground. In each span the station is
+/// directly below the satellite when the satellite is lowest.
 #[test]
 fn least_ground_delay_is_a_close_bound() {
     let elements = "EPOCH = 2024-01-01T00:00:00\nMEAN_MOTION = 8\nECCENTRICITY = 0.3\n\

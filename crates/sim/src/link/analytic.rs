@@ -103,7 +103,7 @@ impl Analytic {
         self.limit
     }
 
-    /// The world is divided at this direction.
+    /// Enables copies of packets for other parts, because the world is divided at this direction.
     pub fn divide(&mut self, crossing: CrossingLane) {
         self.channel.divide(crossing);
     }

@@ -55,7 +55,7 @@ pub(super) struct Channel {
     impairer: Option<Box<Impairer>>,
     /// Packets in flight, in the order of arrival.
     flying: VecDeque<Flying>,
-    /// Copies for the other parts of a divided world.
+    /// Copies packets for other parts, if the world is divided at this direction.
     crossing: Option<Box<CrossingLane>>,
 }
 
@@ -85,7 +85,7 @@ impl Channel {
         }
     }
 
-    /// The world is divided at this direction: arrivals are copied for the other parts.
+    /// Enables copies of arrivals for other parts, because the world is divided at this direction.
     pub fn divide(&mut self, crossing: CrossingLane) {
         self.crossing = Some(Box::new(crossing));
     }
@@ -98,7 +98,7 @@ impl Channel {
         }
     }
 
-    /// Copies an arrival for another part of a divided world, if it happens there.
+    /// Copies a packet for another part of a divided world, if it arrives there.
     #[inline]
     pub fn copy(&self, arrival: EventKey, packet: &Packet) {
         if let Some(crossing) = &self.crossing {

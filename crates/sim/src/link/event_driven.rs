@@ -83,7 +83,7 @@ impl EventDriven {
         self.begun.as_mut()?.pop_front()
     }
 
-    /// The world is divided at this direction.
+    /// Enables copies of packets for other parts, because the world is divided at this direction.
     pub fn divide(&mut self, crossing: CrossingLane) {
         self.channel.divide(crossing);
     }

@@ -134,7 +134,8 @@ impl Lane {
         }
     }
 
-    /// The world is divided at this lane, which is neither a wire nor wireless.
+    /// Enables copies of packets for other parts, because the world is divided at this lane. It
+    /// must be neither a delay line nor wireless.
     pub fn divide(&mut self, crossing: CrossingLane) {
         match self {
             Lane::Analytic(lane) => lane.divide(crossing),

@@ -1,11 +1,11 @@
 //! A world divided among threads: each thread has a copy of the world, its *part*, and processes
 //! the events of the nodes of that part.
 //!
-//! A direction of a link belongs to the node that sends. If it ends at a node of another part, its
-//! packets are copied for that part when their arrival is decided. The events of a node therefore
-//! are the same in any division: they are ordered by keys that depend on the node and its
-//! neighbours only, and an arrival is known before it is due, because the parts run to a common
-//! time that is at most the least delay of the divided directions ahead.
+//! A direction of a link belongs to the node that sends. If it ends at a node of another part, each
+//! packet is copied to that part as soon as its arrival is decided. All parts run up to a common
+//! time, which is ahead of the present by at most the minimum delay of the divided directions, so
+//! an arrival is known before it is due. The events of a node are the same in any division, because
+//! they are ordered by keys that depend only on the node and its neighbours.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -18,21 +18,23 @@ use crate::ids::opposite;
 use crate::packet::{NO_RECEIVER, Parcel};
 use crate::scheduler::EventKey;
 
-/// The longest window.
+/// Maximum length of a window, the time that a part runs between two exchanges of packets,
+/// nanoseconds.
 const MAX_WINDOW: Nanos = 20_000_000;
-/// The time after which the lookahead is computed again.
+/// Time after which the lookahead is computed again, nanoseconds.
 const KEPT: Nanos = 100_000_000;
 
-/// The state of a part.
+/// State of a network that is one part of a divided world.
 #[derive(Debug)]
 pub(crate) struct Division {
     border: Rc<Border>,
-    /// The directions at which the world is divided, of all parts, but only one of the transmitters
-    /// of a divided constellation, because their bounds are equal.
+    /// All directions at which the world is divided, whatever part they belong to. Of the
+    /// transmitters of a divided constellation only one is listed, because all have the same lower
+    /// bound of the delay.
     divided: Vec<u32>,
-    /// The lookahead, and the time until which it is used.
+    /// The lookahead, and the time until which it is used, nanoseconds.
     lookahead: (Nanos, Nanos),
-    /// Packets of directions of other parts, in the order of arrival.
+    /// Packets that arrive from other parts, by direction, in the order of arrival.
     arriving: BTreeMap<u32, VecDeque<(EventKey, u32, Parcel)>>,
 }
 
@@ -44,8 +46,8 @@ impl Division {
 }
 
 impl Network {
-    /// Restricts the network, which has not run, to the nodes of `part`; `owners` has the part of
-    /// each node.
+    /// Restricts the network to the nodes of `part`, before it has run. `owners` contains the part
+    /// of each node.
     pub fn divide(&mut self, part: u32, owners: &[u32]) {
         let interfaces = self.topology.interfaces().iter();
         let border = Rc::new(Border {
@@ -70,7 +72,7 @@ impl Network {
             if from == to && transmits.is_none() {
                 continue;
             }
-            // Wires have no copies.
+            // A delay line cannot copy packets, so it is converted.
             self.unfold(0, lane);
             self.lanes[lane].divide(CrossingLane {
                 lane: lane as u32,
@@ -89,7 +91,8 @@ impl Network {
         }));
     }
 
-    /// The time for which packets that are sent from `now` on cannot reach another part.
+    /// Time in nanoseconds within which no packet that is sent from `now` on can reach another
+    /// part.
     pub fn lookahead(&mut self, now: Nanos) -> Nanos {
         let Some(division) = &mut self.division else {
             return MAX_WINDOW;
@@ -98,7 +101,8 @@ impl Network {
         if now < until {
             return lookahead;
         }
-        // A packet that leaves later arrives after the window in which it was sent.
+        // A packet whose last bit leaves after `until` arrives after the window in which it was
+        // sent, whatever its delay is.
         let until = now.saturating_add(KEPT + 2 * MAX_WINDOW);
         let divided = division.divided.iter();
         let delays = divided.map(|&lane| self.lanes[lane as usize].least_delay(now, until));
@@ -114,7 +118,8 @@ impl Network {
         };
         let mut leaving = std::mem::take(&mut *division.border.leaving.borrow_mut());
         for crossing in &mut leaving {
-            // Each part numbers its routing tables.
+            // Each part numbers its routing tables separately, so the target interface replaces the
+            // number of the table.
             crossing.packet.target = self.router.target(crossing.packet.target);
         }
         leaving
@@ -145,8 +150,8 @@ impl Network {
         }
     }
 
-    /// Runs the arrival of a packet from another part, if the event of a lane is one: returns the
-    /// interface at which it arrives, and the packet. The part of the sender counts the event.
+    /// Processes the next event of `lane`, if the lane belongs to another part. Returns the
+    /// receiving interface and the packet that arrives. The part of the sender counts the event.
     pub(super) fn step_arriving(&mut self, lane: usize) -> Option<(u32, Parcel)> {
         let division = self.division.as_mut()?;
         if division.owns(lane as u32) {

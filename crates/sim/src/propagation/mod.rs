@@ -60,9 +60,10 @@ pub trait Propagation {
         None
     }
 
-    /// A lower bound on the delays of packets whose last bit leaves between `from` and `until`.
-    /// Threads that share a world process that long without waiting for packets of the direction;
-    /// with 0, the default unless the delay is fixed, they cannot be divided at it.
+    /// Lower bound of the delays, nanoseconds, of packets whose last bit leaves between `from` and
+    /// `until`. Threads that share a world run for this time without waiting for packets of the
+    /// direction. A world cannot be divided at a direction with the bound 0, which is the default
+    /// unless the delay is fixed.
     fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
         let _ = (from, until);
         self.as_fixed().unwrap_or(0)

@@ -11,21 +11,22 @@ use crate::scheduler::EventKey;
 use crate::topology::lane;
 
 impl World {
-    /// Restricts the world to the events of the nodes that `owners`, with a part for each node in
-    /// the order of their indices, assigns to `part`. Worlds of the same topology, agents and seed
-    /// that are restricted to different parts give together the results of one world, if each calls
-    /// in turn
+    /// Restricts the world to the events of the nodes of `part`. `owners` contains the part of each
+    /// node, in the order of node indices. Worlds of the same topology, agents and seed that are
+    /// restricted to different parts together give the results of one undivided world. For this,
+    /// these functions must be called for each window, each for all parts:
     ///
-    /// 1. [`World::next_event`] and [`World::take_crossings`], the earliest of all of which is the
-    ///    beginning of the next window;
-    /// 2. [`World::accept`] for the crossings to its part;
-    /// 3. [`World::run_window`] from the beginning of the window, which returns its end.
+    /// 1. [`World::next_event`] and [`World::take_crossings`]: the window begins at the earliest of
+    ///    these events and of the arrivals of these packets;
+    /// 2. [`World::accept`] for each packet that crosses to the part;
+    /// 3. [`World::run_window`] from the beginning of the window; it returns the end of the window.
     ///
-    /// Statistics of a link belong to the part of the node that sends, and those of an agent to
-    /// that of its node; counters of the ledger and of the progress are added. Nodes of
-    /// [`Topology::inseparable`](crate::Topology::inseparable) pairs must have the same part.
-    /// Agents are attached before, and captures are not divided, because they number the packets of
-    /// all.
+    /// Statistics of a link belong to the part of the node that sends, and statistics of an agent
+    /// to the part of its node. The counters of the ledger and of the progress must be added over
+    /// all parts. Nodes of [`Topology::inseparable`](crate::Topology::inseparable) pairs must have
+    /// the same part. Agents must be attached before the division. A world with captures should not
+    /// be divided, because the packets in a capture have numbers that count the packets of all
+    /// nodes.
     ///
     /// # Errors
     /// [`BuildError::Owners`] if the number of owners is not that of the nodes;
@@ -51,7 +52,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether a direction of a link belongs to this part; if the world is not divided, each does.
+    /// Whether a direction of a link belongs to this part; if the world is not divided, every
+    /// direction does.
     pub fn owns(&self, link: LinkId, direction: LinkDirection) -> bool {
         self.network.is_own(lane(link, direction) as u32)
     }
@@ -63,8 +65,7 @@ impl World {
 
     /// Accepts a packet from another part.
     ///
-    /// # Errors
-    /// [`RunError::Lookahead`] if its arrival is in the past.
+    /// # Errors [`RunError::Lookahead`] if the packet would arrive in the past.
     pub fn accept(&mut self, crossing: Crossing) -> Result<(), RunError> {
         if crossing.at() < self.clear {
             return Err(RunError::Lookahead { at: crossing.at() });
@@ -73,11 +74,12 @@ impl World {
         Ok(())
     }
 
-    /// Runs the events from `begin`, the earliest event of all parts, to the end of the window, at
-    /// most those before `end`; returns the end of the window. All parts have the same windows.
+    /// Runs the events of one window, which begins at `begin`, the earliest event of all parts.
+    /// Returns the end of the window, which is the same for all parts and at most `end`; events at
+    /// the end are not run.
     ///
-    /// # Errors
-    /// [`RunError::Stalled`], and [`RunError::Lookahead`] if a delay is 0.
+    /// # Errors [`RunError::Stalled`], and [`RunError::Lookahead`] if a packet could reach another
+    /// part without a delay.
     pub fn run_window(&mut self, begin: Nanos, end: Nanos) -> Result<Nanos, RunError> {
         self.follow_routes(begin);
         let lookahead = self.network.lookahead(begin);
@@ -91,8 +93,8 @@ impl World {
         self.stalled.take().map_or(Ok(end), Err)
     }
 
-    /// Ends the run of a part at `end`, which becomes the current time: no event before or at `end`
-    /// is left in any part.
+    /// Ends the run of a part at `end`, which becomes the current time. No event up to and
+    /// including `end` may be left in any part.
     pub fn end_windows(&mut self, end: Nanos) {
         self.now = self.now.max(end);
     }

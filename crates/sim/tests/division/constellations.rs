@@ -10,8 +10,8 @@ use anabranch_transport::Nanos;
 use super::{Order, attach, divided, owners, whole};
 use crate::common::{MS, SECOND};
 
-/// A constellation whose stations change to other satellites, with an ISL that fails, and the nodes
-/// of its links.
+/// A topology with a constellation whose stations change to other satellites, and with one
+/// inter-satellite link that fails; the nodes at the ends of its links; and its stations.
 fn sky(seed: u64) -> (Topology, Vec<[NodeId; 2]>, Vec<NodeId>) {
     let mut rng = Seed::new(seed, 0).stream("sky");
     let mut config = OrbitConfig::default();
@@ -122,7 +122,7 @@ fn constellations_are_the_same_in_any_division() {
     assert!(crossings > 10_000, "{crossings}");
 }
 
-/// Access to the ground without handovers.
+/// Access of stations to all satellites in reach, without handovers.
 fn any() -> GroundAccess {
     GroundAccess {
         policy: GroundPolicy::Any,
@@ -136,8 +136,9 @@ fn any() -> GroundAccess {
     }
 }
 
-/// A shell at 570 km and 70 degrees with links that take no transmission time, the nodes of its
-/// satellites and of a station, and the nodes of its links.
+/// A topology with a shell at 570 km and 70 degrees and one station, whose links take no
+/// transmission time; the shell; the nodes of the satellites and of the station; and the nodes at
+/// the ends of the links.
 fn steep(
     planes: u32,
     satellites: u32,
@@ -169,8 +170,8 @@ fn steep(
     (topology, shells, [satellites, vec![station]], ends)
 }
 
-/// Between two satellites that approach each other, which are nearer to each other than to the
-/// ground, packets take less time from window to window.
+/// Two satellites approach each other, so the delay between them falls from window to window. It
+/// bounds the windows, because the satellites are nearer to each other than to the ground.
 #[test]
 fn windows_follow_a_delay_that_falls() {
     const START: Nanos = 1_200 * SECOND;
@@ -232,6 +233,6 @@ fn a_constellation_within_one_part_does_not_bound_the_windows() {
         ends[0]
     };
     assert_eq!(window(false), 15 * MS);
-    // 570 km.
+    // Delay over 570 km, the height of the satellites above the ground.
     assert_eq!(window(true), 1_901_315);
 }
