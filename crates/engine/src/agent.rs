@@ -1,8 +1,8 @@
 //! Adapters that run transports, workloads and sinks as agents of the simulator.
 //!
 //! A member of a flow consists of two agents, a source and a sink, which share one
-//! [`flow_stats::FlowStats`]. It holds the data for the metrics, accumulated during the run so that
-//! memory does not grow with its length.
+//! [`flow_stats::FlowStats`]. It accumulates the data for the metrics during the run, so that
+//! memory does not grow with the length of the run.
 
 pub mod aggregation;
 pub mod client;

@@ -72,8 +72,8 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     }
     if checker.is_content() {
         let made = transports.build(&mut checker, &transport, IpVersion::default(), "");
-        // Checks the settings as for a real peer, because some that have no effect in a simulated
-        // world have one there.
+        // Checks the settings as for a real peer, because some settings have an effect with a real
+        // peer but none in a simulated world.
         let idle = made.and_then(|_| sctp::config(&transport).check_effects().err());
         if let Some(idle) = idle {
             checker.problem(&transport.key_of(idle.setting()), idle.what());

@@ -60,7 +60,7 @@ pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
 }
 
 impl NumberedMember<'_> {
-    /// Name of the flow; if it has several members, followed by the index of the member.
+    /// Name of the flow, followed by the index of the member if the flow has several members.
     pub fn name(&self) -> String {
         member_name(&self.flow.name, self.flow.count.0, self.index)
     }

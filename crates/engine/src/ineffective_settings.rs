@@ -28,7 +28,7 @@ pub struct KeyJudgement {
     pub path: String,
     /// Problem to report, if the key has no effect at this point.
     pub idle: Option<Diagnostic>,
-    /// Whether the key is redundant, because its value would hold without it.
+    /// Whether the key is redundant, because its value would also apply if the key was omitted.
     pub redundant: bool,
 }
 
@@ -102,14 +102,14 @@ impl IneffectiveKeys {
         }
     }
 
-    /// Errors: keys that cannot have their intended effect.
+    /// Errors about keys that cannot have their intended effect.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         let all = self.0.values().flatten();
         let mistakes = all.filter(|(_, _, redundant)| !redundant);
         mistakes.map(|(_, problem, _)| problem.clone()).collect()
     }
 
-    /// Notes: keys whose values would hold without them.
+    /// Notes about redundant keys, whose values would also apply if the keys were omitted.
     pub fn redundant(&self) -> Vec<String> {
         let all = self.0.values().flatten();
         let redundant = all.filter(|(_, _, redundant)| *redundant);
@@ -125,9 +125,9 @@ struct Judge<'a, 'c> {
 }
 
 impl Judge<'_, '_> {
-    /// Checks the first population of the stations at `path`, which only pairs that are drawn by
-    /// population use. The column of a file is not checked, because files serve several specs;
-    /// stations of a file have the source position of its name.
+    /// Checks the first population of the stations at `path`. Populations have an effect only on
+    /// pairs that are drawn by population. Stations from a file are skipped, because a file may
+    /// serve several specs; their source position is that of the file name.
     fn populations(&mut self, spec: &Spec, ground: &Ground, path: &str) {
         let mut stations = ground.stations.iter().enumerate();
         let first = stations.find_map(|(index, it)| Some((index, it.population?)));
@@ -152,7 +152,8 @@ impl Judge<'_, '_> {
         );
     }
 
-    /// Checks a key with the value `found`, which has no effect if `is_idle`, for the reason `why`.
+    /// Checks a key with the value `found`. If `is_idle`, the key has no effect, for the reason
+    /// `why`.
     fn key(&mut self, path: &str, found: impl std::fmt::Display, is_idle: bool, why: &str) {
         let message = || format!("found {found}; it has no effect {why}; leave it out");
         self.all.push(KeyJudgement {
@@ -162,8 +163,8 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Checks a key with the value `found`, which would hold without it if `is_redundant`, for the
-    /// reason `why`.
+    /// Checks a key with the value `found`. If `is_redundant`, the value would also apply without
+    /// the key, for the reason `why`.
     fn statement(
         &mut self,
         path: &str,

@@ -154,7 +154,7 @@ pub struct FlowFacts<'a> {
     pub window: bool,
 }
 
-/// Start and end of a member of a flow, and the ideal of its path.
+/// Start of a member of a flow, end of the run, and delay and rate of the member's path.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// Start of the member, nanoseconds.
@@ -203,7 +203,8 @@ pub trait Metric: Send + Sync {
         MeasureNeeds::default()
     }
 
-    /// A flow and a probe that the metric counts, in addition to the probes of its observers.
+    /// A flow and the probe whose samples the metric counts, in addition to the probes of its
+    /// observers.
     fn counts(&self) -> Option<(&str, Probe)> {
         None
     }

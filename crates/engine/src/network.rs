@@ -234,8 +234,9 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
     Ok(Built { topology, links })
 }
 
-/// Node at the end of member `index` of a group of links or flows. `name` may contain the index of
-/// a node; otherwise it is the node with the same index, or the only node of the group.
+/// Node at the end of member `index` of a group of links or flows. If `name` contains the index of
+/// a node, it is this node. Otherwise it is the node with the index of the member, or the only node
+/// of the group.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
     let name = MemberSelection::parse(name);
     let group = name.group;

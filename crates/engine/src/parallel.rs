@@ -25,15 +25,16 @@ pub trait Crew: Sync {
     /// Number of threads.
     fn threads(&self) -> usize;
 
-    /// Number of threads that run at the same time. If there are more parts, those that wait for
-    /// others leave their processor at once.
+    /// Number of threads that can run at the same time. If there are more parts, a thread that
+    /// waits for other parts yields its processor at once.
     fn processors(&self) -> usize;
 
-    /// Calls `first`, and `others` with each number from 1 to `parts - 1` on a separate thread,
-    /// because the calls wait for one another. Returns when all have returned.
+    /// Calls `first`, and calls `others` with each number from 1 to `parts - 1`. Each call needs a
+    /// separate thread, because the calls wait for one another. Returns when all of them have
+    /// returned.
     ///
     /// # Errors
-    /// A thread cannot be started; nothing has then been called.
+    /// A thread cannot be started; then no function has been called.
     fn together(
         &self,
         parts: usize,

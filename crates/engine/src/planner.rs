@@ -314,7 +314,7 @@ fn check_shape(root: &SpecNode) -> Result<(), Vec<Diagnostic>> {
     }
 }
 
-/// Adds those of the found problems that are not yet known.
+/// Adds the problems of `found` that `problems` does not contain yet.
 fn add_new(problems: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
     let known = |one: &Diagnostic, before: &[Diagnostic]| {
         let mut before = before.iter();
@@ -400,8 +400,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Resolves and checks a point. The lean spec is used if the facts of the point equal those of
-    /// the first point.
+    /// Resolves and checks a point. Uses the lean spec, without the parts that are equal at all
+    /// points, if its facts at this point equal those at the first point.
     fn resolved(
         &self,
         source: &Source,

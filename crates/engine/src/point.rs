@@ -105,7 +105,8 @@ impl PointSummary {
         &self.shape.records
     }
 
-    /// Shares the common data with another point, or stores it as the data to share.
+    /// Replaces the common data by those of another point if they are equal. Otherwise stores them
+    /// in `other`, to be shared with the next points.
     pub(crate) fn share(&mut self, other: &mut Option<Arc<Shape>>) {
         match other {
             Some(other)

@@ -15,7 +15,7 @@ pub type BoxedProxy = Box<dyn Proxy>;
 
 /// All proxies that a spec can name.
 pub const KINDS: &[&ProxyEntry] = &[&split_tcp::ENTRY];
-/// Name for no proxy, so that a sweep can switch it off.
+/// Name that stands for no proxy, so that a sweep can switch the proxy off.
 const NONE: &str = "none";
 
 /// All names of proxies that specs may contain.

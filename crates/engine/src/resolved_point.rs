@@ -379,8 +379,8 @@ fn check_measure(
 }
 
 /// Checks that a metric of packets can recognise data packets of its flows; encrypted packets do
-/// not show whether they carry data. This check is separate, because such a metric observes no ends
-/// of the flow that it names.
+/// not show whether they carry data. The flow is found by the series of the metric, because such a
+/// metric has no observers for its flow.
 fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> Result<(), String> {
     for name in metric.names() {
         let group = names::MemberSelection::parse(&name.series).group;

@@ -25,7 +25,7 @@ pub trait Runner: Sync {
         "simulated"
     }
 
-    /// Kinds in the units that a program has added to those of this project.
+    /// Kinds of the units that are not part of this project, because a program has added them.
     fn added(&self) -> Vec<String> {
         Vec::new()
     }

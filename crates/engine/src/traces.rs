@@ -84,7 +84,7 @@ fn visit(
     }
 }
 
-/// Replaces the file name in this table by the contents of the file, if it has one.
+/// Replaces the file name in this table, if it has one, by the contents of the file.
 fn replace(
     node: &mut SpecNode,
     unit: &'static str,

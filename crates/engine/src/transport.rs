@@ -109,7 +109,8 @@ pub struct PacketLimit {
     pub setting: &'static str,
     /// Bytes of the packet that the setting does not include.
     pub beside: u64,
-    /// Alternative to a smaller value, for messages: `, or ...`.
+    /// Alternative to a smaller value of the setting, which ends an error message: `, or ...`; may
+    /// be empty.
     pub instead: &'static str,
 }
 
@@ -127,9 +128,9 @@ pub trait Transport: Debug + Send + Sync {
     /// one range of ports in a world.
     fn protocol(&self) -> u8;
 
-    /// A setting that has no effect because of the other settings, with the requirement for an
-    /// effect. `paths` are the maximum numbers of paths over the members of its flow, and over all
-    /// flows.
+    /// A setting that has no effect because of the other settings, with a message about the
+    /// condition for an effect. `paths` has the maximum number of paths over the members of this
+    /// flow, and the maximum over all flows.
     fn idle(&self, paths: [usize; 2]) -> Option<InvalidSetting> {
         let _ = paths;
         None
@@ -176,8 +177,8 @@ pub trait Transport: Debug + Send + Sync {
     /// Builds the two agents of a member: the source and the sink.
     fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2];
 
-    /// Whether its two ends share only the counters of the flow, and at most the source reports an
-    /// early end, so that threads that share a world may run the ends separately.
+    /// Whether two threads of a divided world can run the two ends of a flow. The ends must share
+    /// only the counters of the flow, and only the source may report an early end.
     fn has_separate_ends(&self) -> bool {
         false
     }

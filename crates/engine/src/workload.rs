@@ -19,8 +19,8 @@ pub fn facts(kinds: &Standard, flow: &Flow, transport: &dyn Transport) -> Option
     Some(made.ok()?.facts())
 }
 
-/// Checks that the transport of a flow can carry its workload. Each of the two is already valid by
-/// itself.
+/// Checks that the transport of a flow can carry its workload. The transport and the workload are
+/// already valid by themselves.
 pub fn check(
     c: &mut Checker<'_>,
     kinds: &Standard,

@@ -246,7 +246,7 @@ pub fn check_divisible(unit: &PlannedRun<'_>, threads: usize) -> Result<usize, W
     Ok(division::parts(&owners(&*unit.resolve()?, threads)?))
 }
 
-/// The part of each node of a point's world, for a number of threads.
+/// Assigns each node of a point's world to one of at most `threads` parts.
 fn owners(point: &PlannedPoint, threads: usize) -> Result<Vec<u32>, WorldError> {
     division::divide(point, &build(point)?, threads).map_err(WorldError::Indivisible)
 }
@@ -311,7 +311,7 @@ fn simulate(
     let mut watched = lanes.take();
     watched.retain(|(link, direction), _| world.owns(*link, *direction));
     let (progress, ledger) = (world.progress(), world.ledger());
-    // The agents hold the other references to the tallies.
+    // Dropping the world drops its agents, which hold the other references to the statistics.
     drop(world);
     let flows = tallies
         .iter()
@@ -398,7 +398,8 @@ fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
     Ok(built)
 }
 
-/// Statistics of the flows of a point, from those of their members in the order of their numbers.
+/// Statistics of the flows of a point. `tallies` has the statistics of the members of all flows, in
+/// the order of the member numbers.
 pub(crate) fn outcomes(
     point: &PlannedPoint,
     tallies: impl IntoIterator<Item = FlowStats>,

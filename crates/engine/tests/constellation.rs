@@ -123,8 +123,8 @@ fn a_handover_drops_packets_or_holds_them() {
     // 100 messages are sent per second; those of the last 37 ms have not arrived.
     assert!((196.0..=197.0).contains(&free), "{free}");
     assert_eq!(free, held);
-    // The lost messages are those sent in the 300 ms, and those sent in the 32 ms before, which
-    // arrive during this time.
+    // The lost messages are those sent during the interruption of 300 ms, and those sent in the 32
+    // ms before it, which would arrive during it.
     let lost = free - dropped;
     assert!((32.0..=35.0).contains(&lost), "{lost}");
 }
@@ -356,8 +356,8 @@ fn bad_constellations_are_named() {
     );
 }
 
-/// A single satellite returns to 0° N 0° E every 6,298 s. In a run of 200 revolutions, a station on
-/// the opposite side sees it for 760 s of each, half a revolution later.
+/// A single satellite returns to 0° N 0° E every 6,298 s. In each of the 200 revolutions of a run,
+/// a station on the opposite side sees it for 760 s, half a revolution later.
 #[test]
 fn a_station_may_wait_for_a_satellite() {
     let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";

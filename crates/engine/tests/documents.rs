@@ -53,8 +53,8 @@ fn every_spec_is_planned() {
     }
 }
 
-/// `Document -> TOML -> Document`, with parameters, expressions and sweeps: the plan should stay
-/// the same.
+/// The round trip `Document -> TOML -> Document`, with parameters, expressions and sweeps, should
+/// not change the plan.
 #[test]
 fn every_document_written_back_is_the_same() {
     for (file, text) in specs() {
@@ -68,7 +68,8 @@ fn every_document_written_back_is_the_same() {
     }
 }
 
-/// `Spec -> TOML -> Spec` at the first and the last point of each experiment.
+/// The round trip `Spec -> TOML -> Spec` should change nothing, at the first and the last point of
+/// each experiment.
 #[test]
 fn every_spec_written_back_is_the_same() {
     for (file, text) in specs() {

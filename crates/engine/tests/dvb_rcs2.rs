@@ -193,8 +193,8 @@ fn a_queue_that_cannot_serve_is_refused() {
     }
 }
 
-/// Settings of the other two access links that have no effect, and the same settings with others
-/// that give them an effect.
+/// Settings of the queues `leo-access` and `dvb-s2` that have no effect, and the same settings in
+/// combination with others that give them an effect.
 #[test]
 fn settings_of_access_links_without_effect_are_refused() {
     let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;

@@ -1,5 +1,5 @@
-//! Every setting should have an effect, because a setting without effect is an error: it should
-//! change something in one of a few small worlds, alone or with the settings that it requires.
+//! A setting without effect is an error. Therefore every setting should change something in one of
+//! a few small worlds, alone or with the settings that it requires.
 
 mod kinds;
 mod values;
@@ -53,7 +53,7 @@ fn subjects_under(kind: &TransportKind, profile: &str) -> Vec<Subject> {
     all
 }
 
-/// `base` with the setting; `None` if it has another value of the setting.
+/// `base` with the setting; `None` if `base` has another value of the setting.
 fn with(base: &TransportInput, key: &str, value: &str) -> Option<TransportInput> {
     match base.iter().find(|(known, _)| known == key) {
         Some((_, known)) => (known == value).then(|| base.clone()),
@@ -167,7 +167,8 @@ impl<'a> Search<'a> {
             };
             let mut from = to.clone();
             from.retain(|(key, _)| key != subject.key);
-            // If the setting is simply left out, that run is shared by all settings.
+            // If possible, the key is left out to get its default, because all settings can share
+            // that run.
             let plain = !subject.name.contains('.') && !Runs::worlds_give(subject.key);
             if let Some(own) = subject.from.as_ref().filter(|_| !plain) {
                 from.push((subject.key.to_owned(), own.clone()));

@@ -33,8 +33,8 @@ fn x(record: &RunRecord) -> String {
     record.point[0].1.to_string()
 }
 
-/// With a buffer of one bandwidth-delay product the halved window should still fill the link, and
-/// with a tenth of it it should not (Appenzeller et al., 2004, section 2).
+/// With a buffer of one bandwidth-delay product, a halved window should still fill the link. With a
+/// tenth of this buffer it should not (Appenzeller et al., 2004, section 2).
 #[test]
 fn a_buffer_of_one_product_keeps_the_link_busy() {
     let runs = run("buffer-sizing", "buffers", &[]);
@@ -115,7 +115,8 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
             "25 s" => 5.0,
             _ => 10.0,
         };
-        // In the end, the upload should send the window of 64 KiB in each round trip of 512 ms.
+        // At the end of the run, the upload should send its window of 64 KiB in each round trip of
+        // 512 ms.
         assert!(value(record, "upload", "goodput") > 950e3, "{name}");
         if gap == 0.0 {
             // Lost data is detected by duplicate acknowledgements, within one or two round trips.
@@ -126,10 +127,11 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
         let waited = 2f64.powf(timeouts) - 1.0;
         let excess = silence - waited;
         assert!((0.0..0.8).contains(&excess), "{name}: {silence} {timeouts}");
-        // After the satellite is available, no timer should expire, except for data in transit.
+        // After the second satellite is available, no timer should expire, except for data in
+        // transit.
         let before = 2f64.powf(timeouts - 1.0) - 1.0;
         assert!(before < gap + 0.8, "{name}: {timeouts}");
-        // First, 251 ms of data that was in flight arrive.
+        // The data that was in flight still arrives for 251 ms before the silence begins.
         assert!(
             (0.2..0.3).contains(&(resumed - silence)),
             "{name}: {resumed}"

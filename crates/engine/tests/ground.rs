@@ -11,9 +11,9 @@ fn high(more: &str) -> String {
 const CMT: &str = "[[flow]]\nname = \"f\"\nfrom = \"city[0]\"\nto = \"city[2]\"\nworkload = { kind = \"bulk\" }\n\
     transport = { protocol = \"sctp\", multihomed = true, cmt = true, unordered = true, streams = 1 }\n";
 
-/// The first interface uses the even satellites, 0 and 2, with the link over 1. The second
-/// interface uses the odd satellite between the stations. Both paths together carry twice as much
-/// as one.
+/// The first interface uses the even satellites, 0 and 2, whose path leads over satellite 1. The
+/// second interface uses the odd satellite, 1, which both stations reach. Both paths together carry
+/// twice as much as one.
 #[test]
 fn two_interfaces_are_two_paths() {
     let text = |more: &str| high(more) + CMT + &measure("goodput", "f");
@@ -36,7 +36,7 @@ fn two_interfaces_are_two_paths() {
 
 /// With the policy `nearest` stations change 0.5 s after the start, see
 /// `a_handover_drops_packets_or_holds_them`. With given times they change at these times, and lose
-/// the messages that are sent or arrive in the 300 ms after each.
+/// the messages that are sent or arrive in the 300 ms after each change.
 #[test]
 fn stations_change_at_given_times() {
     let arrived = |begin: &str, changes: &str| {
@@ -117,7 +117,7 @@ fn pairs_are_drawn_by_population() {
         "{found}"
     );
     assert!(found.contains(wanted), "{found}");
-    // Another flow uses them.
+    // Populations have an effect if another flow draws its pairs by them.
     let used = flow(pairs).replace("name = \"f\"", "name = \"g\"");
     plan(&(unused + &used)).expect("one flow uses the populations");
 }

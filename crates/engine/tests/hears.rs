@@ -136,8 +136,8 @@ fn an_own_algorithm_receives_all_and_sets_the_pace_over_both_protocols() {
     registry::add(&ALGORITHM);
     for protocol in ["sctp", "tcp"] {
         assert!(registry::by_name(Protocol::Sctp, "listening").is_some());
-        // Only the requested rate limits the sender: 3.2 Mbit/s, in the bytes that the profile
-        // counts.
+        // Only the requested rate of 3.2 Mbit/s limits the sender, in terms of the bytes that the
+        // congestion control of the profile counts.
         let (goodput, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", "kind = \"bulk\"");
         assert!((3.1e6..=3.21e6).contains(&goodput), "{protocol}: {goodput}");
         let flight = RATE * time::seconds(40_000_000) * 2.0;

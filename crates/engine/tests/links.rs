@@ -98,7 +98,8 @@ fn utilization_takes_the_mean_rate_of_its_window() {
         &[("there", ["a", "b"], "800 kbit/s")],
         "{ metric = \"link_utilization\", link = \"wire\", counting = \"wire\" }",
     );
-    // 822.4 kbit/s with headers over 2 Mbit/s, without the packets in transit at the end.
+    // With headers the flow uses 822.4 kbit/s, which are 41.12 % of the mean rate of 2 Mbit/s.
+    // Packets in transit at the end do not count.
     let percent = run(&text).metrics[0].value;
     assert!((percent - 41.12).abs() < 0.2, "{percent}");
 }
@@ -252,8 +253,8 @@ fn a_direction_without_a_rate_is_an_error() {
     );
 }
 
-/// a - b over the nodes `up` or `low`, with the other keys of the two links into the last router,
-/// and routes.
+/// A spec in which `a` reaches `b` over the node `up` or `low` and the router `r`. `up` and `low`
+/// are additional keys of the links from these nodes to `r`, and `more` has static routes.
 fn square(up: &str, low: &str, more: &str) -> String {
     let link = |name: &str, ends: &str, keys: &str| {
         format!(
@@ -322,7 +323,7 @@ fn a_flow_that_can_reach_nothing_says_so() {
     let record = run(&square(&down("20 s"), "", ""));
     assert_eq!(record.failures, Vec::<String>::new());
     assert!(record.metrics[0].value > 0.0);
-    // There is no path at first, or during the whole run.
+    // There is no path until 3 s, and in the next case during the whole run.
     let record = run(&square(&down("20 s"), &down("3 s"), ""));
     let words =
         "f: no path leads from a to b at its start, 1 s, up to 3 s: a link on the path is down";

@@ -59,8 +59,8 @@ fn planned(counts: [usize; 3]) -> (Plan, usize) {
     (plan, ALLOCATOR.allocated() - before)
 }
 
-/// 2,000 points should take little more memory than one point, 64 bytes each, even after many have
-/// been resolved.
+/// 2,000 points should take little more memory than one point: 64 bytes for each further point,
+/// even after many points have been resolved.
 #[test]
 fn memory_does_not_depend_on_the_number_of_points() {
     // The first plan is not measured, because it includes memory that the process initialises only

@@ -63,7 +63,7 @@ fn every_planned_point_can_be_run() {
     }
 }
 
-/// If a figure needs a probe, it is checked at every point whose records differ.
+/// If a figure needs a probe, the figure should be checked at every point whose records differ.
 #[test]
 fn an_output_is_checked_at_every_point_that_records_something_else() {
     let error =

@@ -66,13 +66,14 @@ const PROXY: &str = r#"proxy = { kind = "split-tcp", downstream = { protocol = "
 
 #[test]
 fn a_window_of_its_own_saves_the_rounds_of_slow_start() {
-    // Without a proxy, 40 segments take windows of 10, at most 20, and the others. The last ones
-    // start after two round trips of 562 ms and take 281 ms.
+    // Without a proxy, the 40 segments are sent in three windows: 10, at most 20, and the remaining
+    // segments. The last ones start after two round trips of 562 ms and take 281 ms.
     let without = time(&run(&spec("", 0.0)));
     assert!(without > 2.0 * 0.562 + 0.281, "{without}");
     // With a proxy, the gateway forwards each segment when it arrives. Three windows reach the
     // gateway within two round trips of 2 ms plus 1 ms, and each of the last ten segments takes 120
-    // us on the satellite link. Together they take at least 4.8 ms and 281 ms.
+    // us on the satellite link. The transfer takes at least the 4.8 ms of its 40 segments plus a
+    // delay of 281 ms.
     let with = time(&run(&spec(PROXY, 0.0)));
     let expected = 0.280 + 0.005 + 10.0 * 1500.0 * 8.0 / 1e8;
     assert!(

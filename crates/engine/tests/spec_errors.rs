@@ -379,8 +379,8 @@ fn packets_are_held_against_the_links_of_their_ways() {
         "delay = \"5 ms\"\nmtu = \"1400 B\"\nmtu_changes = [[\"2 s\", \"1500 B\"]]",
     );
     assert_eq!(of(&[later]), Ok(Vec::new()));
-    // A second link between the same two nodes is unused until the first is down, or unless both
-    // are used.
+    // A second link between the same two nodes is not used, and therefore not checked, unless the
+    // transport is multihomed.
     let second = "[[link]]\nname = \"second\"\nbetween = [\"source\", \"sink\"]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nmtu = \"1400 B\"\n\n[[flow]]";
     let second = ("[[flow]]", second);
     assert_eq!(of(&[second]), Ok(Vec::new()));
@@ -484,8 +484,8 @@ fn a_misspelt_key_is_not_missing_besides() {
     );
 }
 
-/// Default windows are small by today's standards, so if one limits a flow, it determines the
-/// result.
+/// Default windows are small by today's standards. If a default window limits a flow, it determines
+/// the result, so there should be a note.
 #[test]
 fn a_window_that_was_left_out_and_binds_is_reported() {
     let notes = |replacements: &[(&str, &str)]| {
@@ -505,15 +505,15 @@ fn a_window_that_was_left_out_and_binds_is_reported() {
              carries 1 Mbit/s (rate 1 Mbit/s)"
         ]
     );
-    // An explicit value is intended, and of several flows that share the path, two do not fill it;
-    // so there should be no note.
+    // An explicit value is intended, so it should cause no note. The windows of two flows together
+    // do not fill the path and its queue, which should cause a note; those of five flows do.
     let set = ("profile = \"rfc9260\",", "receive_buffer = \"64 KiB\",");
     assert_eq!(notes(&[far, set]), [""; 0]);
     assert_eq!(notes(&[far, ("pairs = 1", "pairs = 2")]).len(), 1);
     assert_eq!(notes(&[far, ("pairs = 1", "pairs = 5")]), [""; 0]);
     assert_eq!(notes(&[]), [""; 0]);
-    // A window also limits a flow if it is more than half of the path, and if only the queue is not
-    // filled.
+    // There should also be a note if the window holds more than half of the path, and if the window
+    // fills the path but not its queue.
     let near = ("delay = \"5 ms\"", "delay = \"200 ms\"");
     let told = notes(&[near]);
     assert!(

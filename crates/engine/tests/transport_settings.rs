@@ -174,8 +174,8 @@ fn tcps_timeouts_go_together_too() {
     );
 }
 
-/// If a sweep switches on another setting on which this one depends, this one has an effect at one
-/// point and is accepted. Without that point it should be rejected.
+/// A setting that depends on another setting should be accepted if a sweep switches the other
+/// setting on at one point. Without that point it should be rejected.
 #[test]
 fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     let experiment = |values: &str| {

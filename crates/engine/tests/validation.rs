@@ -1,7 +1,7 @@
 //! Comparison of five runs of this project with the results of other programs on the paths of
-//! `validation/`. If ns-3.37 follows the specifications, both should agree. If it differs from
-//! them, a page in the folder describes the difference, and only its direction is checked. The
-//! results of Linux's TCP are also checked against a page in their folder.
+//! `validation/`. If ns-3.37 follows the specifications, the two simulators should agree. If it
+//! differs from them, a page in the folder describes the difference, and only its direction is
+//! checked. The results of Linux's TCP are also checked against a page in their folder.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Baseline {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Mean values of the other program, by place, condition and metric.
+    /// Mean results of the other program, by place, condition and metric.
     fn theirs(&self) -> BTreeMap<(String, String, String), f64> {
         let text = self.read(&format!("{}.csv", self.folder));
         let row = |line: &str| {
@@ -115,8 +115,8 @@ fn two_flows_behind_each_discipline() {
     NS3.held("disciplines", GOODPUT, &all.map(|queue| (queue, 0.75, 1.3)));
 }
 
-/// Without loss both should fill the link with similar windows. With losses both results have the
-/// randomness of only five or six runs.
+/// Without loss, this project and Linux should fill the link with similar windows. With losses,
+/// each mean varies at random, because it has only five or six runs.
 #[test]
 fn linux_alone() {
     let (filled, random) = ((0.99, 1.01), (0.75, 1.3));

@@ -17,7 +17,7 @@ pub trait ClientTransport: 'static {
     fn connect(&mut self, now: Nanos) -> Option<Self::Connection>;
 
     /// Passes messages to the connection while it has buffer space, and closes it after the last
-    /// message. The feed must be polled even without buffer space, so that none of its deadlines
+    /// message. The feed must be polled even without buffer space, so that no deadline of the feed
     /// stays in the past.
     fn top_up(&mut self, now: Nanos, connection: &mut Self::Connection, feed: &mut Feed);
 

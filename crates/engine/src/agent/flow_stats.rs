@@ -72,7 +72,8 @@ pub struct FlowStats {
     pub packets: PacketAccount,
 }
 
-/// The data of one part of a divided world about a member of a flow.
+/// Statistics of a member of a flow from one part of a divided world. Each part runs on a separate
+/// thread.
 #[derive(Debug)]
 pub struct FlowStatsPart {
     delivered: u64,
@@ -155,8 +156,8 @@ impl FlowStats {
         }
     }
 
-    /// Keeps only the observers and series of the given ends, source and sink: another part of a
-    /// divided world has the others.
+    /// Keeps only the observers and series of the selected ends of the flow, because the part of a
+    /// divided world that runs the other end has the others.
     pub fn keep_ends(&mut self, [source, sink]: [bool; 2]) {
         let keeps = |observer: &dyn Observer| match observer.end() {
             End::Sender | End::Both => source,
@@ -169,7 +170,8 @@ impl FlowStats {
         }
     }
 
-    /// The data that another part of a divided world adds to its own.
+    /// Converts the statistics to the form in which another part of a divided world can
+    /// [add](Self::add) them.
     pub fn into_part(self) -> FlowStatsPart {
         // Every field is named, so that a new one cannot be forgotten.
         let Self {
@@ -214,7 +216,7 @@ impl FlowStats {
         }
     }
 
-    /// Adds the data of another part.
+    /// Adds the statistics of another part.
     pub fn add(&mut self, part: FlowStatsPart) {
         let FlowStatsPart {
             delivered,
@@ -386,8 +388,8 @@ impl FlowStats {
     }
 
     /// Records bytes that arrived in order under `key`: at the sink, or, for answers, at the
-    /// source. Reports the transfers that they complete. Returns the size of an answer that is now
-    /// due.
+    /// source. Reports the transfers that these bytes complete. Returns the size of an answer that
+    /// is now due.
     pub fn arrive(&mut self, now: Nanos, key: Key, bytes: u64) -> ArrivalEffect {
         let mut outcome = ArrivalEffect::default();
         let Some(transfers) = &mut self.transfers else {
@@ -417,7 +419,7 @@ impl FlowStats {
         tell(&mut self.observers, &mut self.series, &self.buffer, show);
     }
 
-    /// Ends the observation at `end`, until which the current values last.
+    /// Ends the observation at `end`; the current values are valid until then.
     pub fn close(&mut self, end: Nanos) {
         for observing in &mut self.observers {
             observing.observer.close(end);

@@ -38,9 +38,10 @@ pub enum MeterKind {
         path: Option<u16>,
     },
     /// Longest time without a delivery (`weight`, nanoseconds) and its end (`sum`, nanoseconds from
-    /// the start of the window). A later silence replaces the end if it lasted at least half as
-    /// long, and started within that duration after the previous one. `sum` is infinite if the
-    /// silence did not end, and 0 if no silence was longer than those before the window.
+    /// the start of the window). The end of a later silence replaces it if this silence is at least
+    /// half as long as the longest, and starts at most the length of the longest after that end.
+    /// `sum` is infinite if the silence did not end, and 0 if no silence was longer than those
+    /// before the window.
     Silence,
     /// Mean relative error of the samples of a probe: |sample - truth| / truth.
     Error {

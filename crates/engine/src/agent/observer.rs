@@ -15,7 +15,7 @@ pub enum End {
     Sender,
     /// Only the receiver.
     Receiver,
-    /// Both, or unknown.
+    /// Both ends, or an unknown end.
     Both,
 }
 
@@ -23,14 +23,14 @@ pub enum End {
 /// overridden cost nothing. Memory should depend on the retained data and not on the length of the
 /// run.
 pub trait Observer: Any + Debug + Send {
-    /// The end of the flow that it observes. Threads that share a world run the two ends of a flow
-    /// separately only if each of its observers observes one of them. The default is
+    /// The end of the flow that the observer observes. Two threads of a divided world can run the
+    /// two ends of a flow only if each observer of the flow observes a single end. The default is
     /// [`End::Both`].
     fn end(&self) -> End {
         End::Both
     }
 
-    /// The probes that it needs.
+    /// Probes whose samples the observer needs.
     fn probes(&self) -> &[Probe] {
         &[]
     }

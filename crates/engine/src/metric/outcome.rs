@@ -62,7 +62,7 @@ pub struct LinkOutcome {
     pub rate: RateOverTime,
     /// Counters of each member of the link, forward and backward.
     pub members: Vec<[LinkStats; 2]>,
-    /// Observers of each member of the link, for either direction.
+    /// Observers of each member of the link, for both directions.
     pub watched: Vec<Vec<Observing>>,
 }
 
@@ -75,7 +75,7 @@ pub struct RunData<'a> {
 }
 
 impl<'a> RunData<'a> {
-    /// Access for the metric with the index `measure` among those of the run.
+    /// Creates the access for the metric with the index `measure` among the metrics of the run.
     pub fn new(outcome: &'a RunOutcome, measure: usize) -> Self {
         Self { outcome, measure }
     }

@@ -1,4 +1,4 @@
-//! Percentiles and means of sampled values, and the percentiles of a probe.
+//! Percentiles and means of sampled values, and the metric of the percentiles of a probe.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::unit::of_probe;
@@ -41,7 +41,7 @@ pub struct Taken(Vec<One>);
 enum One {
     Mean,
     Count,
-    /// Word in the spec, and the fraction of values up to the result.
+    /// A quantile: its word in the spec, and the fraction of values that are at most this quantile.
     Quantile(&'static str, f64),
 }
 

@@ -104,8 +104,8 @@ fn utilization_over_a_window_is_between_its_marks() {
             .with("counting", counting)
             .with("window", seconds(window))
     };
-    // The link can carry 1000 bytes per second. In 2 s it carries 1600 of 2000 bytes on the wire,
-    // of which 1000 are payload.
+    // The link can carry 1000 bytes per second. In the 2 s of the window it carries 1600 of 2000
+    // possible bytes on the wire, of which 1000 are payload.
     assert_eq!(value(metric("wire", [2, 4]), &outcome), 80.0);
     assert_eq!(value(metric("unique-payload", [2, 4]), &outcome), 50.0);
     let unseen = metric("wire", [2, 5]);
@@ -223,8 +223,9 @@ fn transfers_have_times_and_slowdowns() {
     };
     let wanted = [of("flow_completion_time"), of("slowdown")];
     let tell = |tally: &mut FlowStats| {
-        // Alone, the transfers take 1 s of delay plus 1 or 2 s at 1000 bytes per second: 2 and 3 s,
-        // and with an answer twice the first.
+        // Without other traffic, the transfers of 1000 and 2000 bytes take 2 and 3 s: 1 s of delay,
+        // and the transmission at 1000 bytes per second. The transfer with an answer takes 2 s in
+        // each direction.
         let transfers = [(0, 2, [1000, 0]), (1, 7, [2000, 0]), (2, 10, [1000, 1000])];
         for (begin, end, sizes) in transfers {
             let transfer = Transfer {

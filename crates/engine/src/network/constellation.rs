@@ -121,7 +121,8 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &SpecNode) -> Vec<Diagn
     checker.into_problems()
 }
 
-/// Indexed name of the station that `name` refers to by its own name.
+/// Replaces the name of a station in brackets, as in `city[Delhi]`, by its index: `city[1]`. `None`
+/// if `name` contains no name of a station.
 ///
 /// # Errors
 /// The index of one station is also the name of another.

@@ -13,8 +13,8 @@ use anabranch_transport::time;
 use super::constellation::{place, shells};
 use crate::kinds::Standard;
 
-/// Seconds between the times at which a station's satellites in reach are searched. A shorter pass
-/// would not be useful for a flow.
+/// Interval between the times at which satellites in reach of a station are searched, seconds. The
+/// search may miss a shorter pass, which would not be useful for a flow.
 const STEP: f64 = 20.0;
 /// Minimum number of search times in a run.
 const MIN_STEPS: u32 = 200;

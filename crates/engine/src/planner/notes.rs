@@ -12,8 +12,8 @@ use crate::point::PointIndex;
 pub struct PointNotes(BTreeMap<[u8; 32], (PointIndex, usize, Vec<String>)>);
 
 impl PointNotes {
-    /// Adds the part `number` of a point, whose description is `text`. If no equal part is known,
-    /// `about` computes its notes.
+    /// Adds the part with the index `number` of a point; `text` describes the part. If no equal
+    /// part is known, `about` computes the notes about it.
     pub fn add(
         &mut self,
         (order, number): (PointIndex, usize),

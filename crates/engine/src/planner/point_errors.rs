@@ -46,7 +46,8 @@ pub fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.place == other.place && one.key == other.key
 }
 
-/// Whether a point sets the value at a place, so that the line itself shows the error.
+/// Whether the source span `place` lies inside a setting of this sweep point, so that the line of
+/// the file already shows the point's value.
 fn shows(point: &SweptPoint, place: &SourceSpan) -> bool {
     let holds = |of: &SourceSpan| match (of, place) {
         (SourceSpan::File(Range { start, end }), SourceSpan::File(span)) => {

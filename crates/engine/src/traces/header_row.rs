@@ -181,7 +181,7 @@ enum Unit {
     /// Bits without a time. For a rate they count per second; for a size they are an error, because
     /// sizes are in bytes.
     Bits(&'static str),
-    /// `kb` in lower case: bytes for a size, but ambiguous for a rate.
+    /// `kb` in lower case, which means kilobytes for a size but is ambiguous for a rate.
     Unclear(&'static str),
     /// Bytes per second.
     ByteRate,

@@ -45,7 +45,7 @@ const ASKED_FOR: [&str; 3] = [
     "accept_added_streams",
 ];
 
-/// Settings that have an effect only if both ends offer them, the client in its INIT.
+/// Settings that have an effect only if both ends offer them; the client offers them in its INIT.
 const OFFERED: [&str; 7] = [
     "partial_reliability",
     "interleaving",

@@ -45,8 +45,8 @@ struct Positions<'a> {
 
 struct Utilization<'a> {
     links: &'a [LinkId],
-    /// Index of the utilisation series of each link; index of the series of its ends, and the
-    /// numbers of these satellites.
+    /// For each link: index of its utilisation series in `keys`; in `ends`, index of the series of
+    /// its two satellites, and the numbers of these satellites.
     keys: Vec<u32>,
     ends: Vec<(u32, [usize; 2])>,
     /// Time at which the transmitters were last read, and their busy times until then, nanoseconds.
@@ -106,7 +106,7 @@ impl<'a> ConstellationRecorder<'a> {
         })
     }
 
-    /// Keeps only the samples of links, for one part of a divided world: another part has the
+    /// Keeps only the samples of links, because another part of the divided world records the
     /// positions and paths.
     pub fn keep_links(&mut self) {
         (self.positions, self.paths) = (None, None);

@@ -30,7 +30,7 @@ pub struct Attaching<'a> {
     pub seed: Seed,
     /// Whether checksums are computed and verified.
     pub checksum: bool,
-    /// The parts of the nodes of a divided world, and the part that is run.
+    /// In a divided world: the part of each node, and the part that this thread runs.
     pub part: Option<(&'a [u32], u32)>,
 }
 

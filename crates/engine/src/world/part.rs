@@ -1,4 +1,4 @@
-//! Results of a world, and of a part of a divided one.
+//! Results of a world, or of one part of a world that is divided among threads.
 
 use anabranch_sim::{LinkId, LinkStats, PacketCounts, WorkCounts, World};
 
@@ -9,20 +9,21 @@ use super::meeting::Attendance;
 use crate::agent::flow_stats::{FlowStats, FlowStatsPart};
 use crate::metric::snapshot::TrafficSnapshot;
 
-/// A part of a divided world.
+/// The part of a divided world that one thread runs.
 pub struct Part<'a> {
     pub attendance: Attendance<'a>,
-    /// The part of each node.
+    /// Number of the part to which each node belongs.
     pub owners: &'a [u32],
 }
 
 impl<'a> Part<'a> {
-    /// The parts of all nodes, and the number of this part.
+    /// Part number of each node, and the number of this part.
     pub fn numbers(&self) -> (&'a [u32], u32) {
         (self.owners, self.attendance.part as u32)
     }
 
-    /// Restricts a world and its recorders to the part.
+    /// Restricts a world to the nodes of this part. Only part 0 records positions and paths of
+    /// constellations.
     pub fn divide(
         &self,
         world: &mut World,
@@ -36,12 +37,12 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Counters of the members of a link, forward and backward, if the part has them.
+/// Counters of the members of a link, forward and backward; `None` if another part has the counter.
 type OwnStats = Vec<[Option<LinkStats>; 2]>;
 
 /// Counters and samples of a world at the end of a run.
 pub struct Simulated {
-    /// The members of flows, in the order of their numbers.
+    /// Statistics of the members of all flows, in the order of their numbers.
     pub flows: Vec<FlowStats>,
     /// The links of the spec, each with its members, and their counters.
     pub links: Vec<Vec<LinkId>>,
@@ -52,7 +53,7 @@ pub struct Simulated {
     pub ledger: PacketCounts,
 }
 
-/// The same of another part, which can be moved to the thread of the first.
+/// Results of another part, in a form that can be moved to the thread of part 0.
 pub struct SimulatedPart {
     flows: Vec<FlowStatsPart>,
     stats: Vec<OwnStats>,
@@ -74,7 +75,7 @@ impl Simulated {
         }
     }
 
-    /// Adds the counts of another part.
+    /// Adds the results of another part.
     pub fn add(&mut self, part: SimulatedPart) {
         for (flow, more) in self.flows.iter_mut().zip(part.flows) {
             flow.add(more);

@@ -82,9 +82,10 @@ pub fn failures(
 /// State of a member's paths at its start.
 #[derive(Clone)]
 enum AtStart {
-    /// No path is open. For the first path, the results in both directions.
+    /// No path is open. The value has the results for the first path in both directions.
     Closed([Reachability; 2]),
-    /// A path is open. If no data was delivered, a message about packets that are too large.
+    /// A path is open. The value is a message if no data was delivered because packets were too
+    /// large.
     Open(Option<String>),
 }
 

@@ -64,8 +64,9 @@ const GIVEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Parameters that show no effect in the world below. A packet takes longer there than the whole
-/// ramp, classic packets rarely wait for others, and each direction has only one terminal.
+/// Parameters that show no effect in the world below: a packet takes longer than the whole marking
+/// ramp of DualPI2, classic packets rarely wait for other packets, and each direction has only one
+/// terminal.
 const UNSEEN: &[&str] = &[
     "dualpi2.l4s_min_th",
     "dualpi2.classic_share",

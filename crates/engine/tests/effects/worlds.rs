@@ -488,8 +488,8 @@ impl<'a> Runs<'a> {
         self.kind.name
     }
 
-    /// Whether a spec with these settings is valid, with one path or with several; on error, the
-    /// message for one path.
+    /// Whether a spec with these settings is valid, with one path or with several; on error,
+    /// returns the message for one path.
     pub fn accepts(&self, given: &TransportInput) -> Result<(), String> {
         let is_several = |it: &&usize| WORLDS[**it].links == SEVERAL;
         let [one, several] = [self.places.first(), self.places.iter().find(is_several)];

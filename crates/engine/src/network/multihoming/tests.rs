@@ -137,7 +137,8 @@ fn paired_interfaces_share_a_network_and_no_others_do() {
         assert_ne!(networks[0][0], networks[1][0]);
         all.extend(pairs.iter().flatten());
     }
-    // Both flows use the same interfaces of the receiver, so there are two common networks.
+    // Both flows use the same two interfaces of the receiver, so there are two networks with
+    // interfaces of both flows, and six addresses in total.
     assert_eq!(members[0][0][1], members[1][0][1]);
     all.sort();
     all.dedup();
@@ -155,7 +156,7 @@ fn the_first_path_named_is_the_first() {
         .expect("a spec"),
     );
     assert_eq!(named[0].len(), 2);
-    // With the paths in the opposite order the same interfaces are used, and networks should be
+    // The flow without `paths` uses the same interfaces in the opposite order. Networks should be
     // numbered in the order of the paths.
     assert_eq!(network(named[0][0][0]), network(in_order[0][0][0]));
     let address = |spec: &Spec| {

@@ -42,8 +42,8 @@ pub struct SourceConfig {
     pub told: bool,
     /// Whether messages without a stream are identified by their numbers.
     pub numbered: bool,
-    /// Number of negotiated streams. It determines the stream of a transfer in pieces, by the
-    /// number of the transfer.
+    /// Number of negotiated streams. A transfer in pieces uses the stream with the number of the
+    /// transfer modulo this number.
     pub streams: u16,
     /// Maximum number of bytes that are queued in advance of transmission: a packet if the workload
     /// has no pace, otherwise the send buffer.

@@ -16,7 +16,7 @@ pub struct Follower {
     /// Later sets of addresses with the times at which they apply; in each set the address that was
     /// added last is first.
     steps: VecDeque<(Nanos, Vec<IpAddr>)>,
-    /// Set of addresses that the association should have, until it was requested.
+    /// Set of addresses that the association should have and that was not requested yet.
     wanted: Option<Vec<IpAddr>>,
 }
 
@@ -93,8 +93,8 @@ impl Follower {
         self.wanted.is_some()
     }
 
-    /// Requests the address changes that are due from the association, if it supports them. A host
-    /// without any working link keeps its addresses until a link comes up.
+    /// Requests from the association the address changes that are due, if it supports such changes.
+    /// A host without any working link keeps its addresses until a link comes up.
     pub fn follow(&mut self, now: Nanos, association: &mut Association) {
         let Some(wanted) = self
             .wanted
