@@ -152,7 +152,8 @@ fn at_once() -> TimeSpan {
     TimeSpan(0)
 }
 
-/// Sizes of a constellation and names of its links, which are known after the satellites are.
+/// Sizes of a constellation and names of its link groups. They are filled in after decoding, when
+/// the satellites of the shells are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Number of satellites.

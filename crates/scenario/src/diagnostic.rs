@@ -11,8 +11,8 @@ use crate::limits::MAX_PROBLEMS;
 use crate::source_span::SourceSpan;
 use crate::suggest::{hint, nearest, renamed};
 
-/// Maximum number of allowed values that a message lists. Of a longer list, the further entries are
-/// only counted.
+/// Maximum number of allowed values that a message lists. For a longer list, the message gives only
+/// the number of the remaining values.
 const MAX_ALLOWED: usize = 500;
 
 /// Maximum number of characters in a message. The limit is needed because a message may quote a

@@ -1,8 +1,8 @@
 //! Document: a spec as written, with its parameters, expressions and sweeps.
 //!
 //! A [`Document`] is the content of a file, or is built by a program, and keeps names such as
-//! `$name`. A [`Spec`] is the same at one point of the sweeps, with all values known. The round
-//! trips `Document -> TOML -> Document` and `Spec -> Document -> Spec` are lossless.
+//! `$name`. A [`Spec`] is the document at one point of the sweeps, with all values computed. The
+//! round trips `Document -> TOML -> Document` and `Spec -> Document -> Spec` are lossless.
 //!
 //! ```
 //! use anabranch_scenario::document::{Document, SpecTable};

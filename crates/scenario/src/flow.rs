@@ -68,7 +68,7 @@ pub struct Flow {
 }
 
 /// A path of a flow, given by the interfaces at its source and at its sink. An interface is named
-/// by its link. For a member of a group of flows, they are interfaces of the hosts of this member.
+/// by its link. In a group of flows, each member uses the interfaces of its hosts at these links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowPath {

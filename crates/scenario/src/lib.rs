@@ -1,10 +1,10 @@
-//! The spec of a simulation, which is the grammar of its TOML file, and the records of its runs.
-//! This crate depends neither on a protocol nor on the simulator: a [`vocabulary`] provides all
-//! names that are not part of the grammar.
+//! Grammar of specs, the TOML files that describe simulations, and the records of their runs. This
+//! crate depends neither on a protocol nor on the simulator: a [`vocabulary`] provides all names
+//! that are not part of the grammar.
 //!
-//! A spec is read in four steps, and the errors of each contain file, line and key: text ->
-//! [`tree`] (values with source positions) -> parameters substituted for `"$name"` ([`substitute`])
-//! -> the types of [`spec`] ([`decode`]) -> [`validate`].
+//! A spec is read in four steps. The errors of each step contain file, line and key. The steps are:
+//! text -> [`tree`] (values with source positions) -> parameters substituted for `"$name"`
+//! ([`substitute`]) -> the types of [`spec`] ([`decode`]) -> [`validate`].
 #![forbid(unsafe_code)]
 
 pub mod addresses;

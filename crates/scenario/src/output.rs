@@ -142,8 +142,8 @@ pub struct Row {
     #[serde(default)]
     pub occurrence: Option<u32>,
     /// Kind `events`: show the value of this probe of the same flow after the event, in place of
-    /// the time of the event. It is the last value recorded up to then. `metric` is its name in the
-    /// reference data.
+    /// the time of the event. It is the last value that was recorded up to that time. `metric` is
+    /// its name in the reference data.
     #[serde(default)]
     pub read_probe: Option<String>,
     /// Kind `steps`: also show the time from the first value to the value with this number (from
@@ -203,8 +203,8 @@ pub struct FigureOutput {
     /// if there is none, the first.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// Name in the paper: `Fig. 3`. Published values with this name are drawn, too; for kind
-    /// `sweep` also those with the name of the table.
+    /// Name in the paper: `Fig. 3`. Published values with this name, or without a name of a table
+    /// or figure, are drawn, too.
     #[serde(default)]
     pub published: Option<String>,
     /// Caption in the report.

@@ -87,8 +87,9 @@ fn is_named(node: &SpecNode, name: &str) -> bool {
     }
 }
 
-/// Replaces the profile of a transport by its settings, and by those of its base, until the base is
-/// a profile that is built into the protocol. A name that was already used counts as built in, so a
+/// Replaces the profile name of a transport by the settings of that profile, then by those of its
+/// base, and so on, until a profile has no base or the base is built into the protocol. Keys that
+/// the transport sets itself are kept. A name that was already used counts as built in, so a
 /// profile may have the same name as its base.
 fn expand(transport: &mut SpecNode, profiles: &SpecNode) {
     let mut used: Vec<String> = Vec::new();

@@ -14,8 +14,8 @@ pub enum SourceSpan {
 }
 
 impl SourceSpan {
-    /// Position of the byte range `at` inside a quoted text at this position. If the quoted form
-    /// differs from the text (escapes, several lines), the position of the whole text.
+    /// Position of the byte range `at` inside a quoted text at this position. Returns the position
+    /// of the whole text if its quoted form differs from it (escapes, several lines).
     pub fn within(&self, text: &str, at: Range<usize>) -> SourceSpan {
         match self {
             SourceSpan::File(span) if span.len() == text.len() + 2 => {

@@ -334,7 +334,7 @@ impl Walk<'_> {
     }
 }
 
-/// Error: the value of a parameter is not available.
+/// Error for a parameter whose value is not available.
 struct Missing {
     message: String,
     /// Name that was found, and the names of all parameters.

@@ -57,7 +57,7 @@ impl Assignment {
     /// Sets the value in a tree.
     ///
     /// # Errors
-    /// The tree lacks the key, or the key is the name of an item.
+    /// The tree lacks the key, or the key is the `name` or `id` of a list item.
     pub fn apply(&self, root: &mut SpecNode) -> Result<(), Diagnostic> {
         if let Some(parameter) = root
             .get_mut(PARAMETERS)
@@ -178,7 +178,7 @@ impl Assignment {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
         let names = node.items().iter().filter_map(SpecNode::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
-        // The value is the name of a parameter, so its keys must be set in the parameter.
+        // This value is a reference to a parameter, so its keys can only be set in the parameter.
         let why = match node.text() {
             Some(text) if is_parameter(text) => {
                 let name = text.trim_start_matches('$');

@@ -112,7 +112,7 @@ impl TransportKind {
         }
     }
 
-    /// Reason why the transport does not record a probe; `None` if it records it.
+    /// Reason why the transport does not record the probe; `None` if it does.
     pub fn refuses(&self, probe: Probe) -> Option<String> {
         let told = self.probes.filter(|told| !told.contains(&probe))?;
         let told: Vec<String> = told.iter().map(|it| format!("`{}`", it.name())).collect();
@@ -191,7 +191,8 @@ impl TransportKind {
         })
     }
 
-    /// Default of a setting in words. If it differs between profiles, the default of each profile.
+    /// Default of a setting in words. If profiles have different defaults, the text has the default
+    /// of each profile.
     pub fn fallback_text(&self, setting: &Setting) -> Option<String> {
         let section = self.section("", "", &[]);
         Some(section.default_of(setting)).filter(|text| !text.is_empty())
@@ -332,7 +333,8 @@ impl Transport {
         c.not_among(&path, &message, name, stacks);
     }
 
-    /// The setting with this key; otherwise reports the key with the names of all settings.
+    /// Returns the setting `name` of this kind. If there is none, returns the names that are
+    /// allowed for the key.
     fn setting_at(
         &self,
         kind: &TransportKind,

@@ -22,8 +22,8 @@ pub struct Wifi {
     /// Parameters that differ from the set.
     #[serde(default)]
     pub parameters: Overrides,
-    /// Access point, at which every link of the cell ends. It forwards packets between the cell and
-    /// its other links.
+    /// Access point, at which every link of the cell ends. The node forwards packets between the
+    /// cell and the other links of the node.
     pub access_point: Station,
     /// Stations in addition to the access point; at least one.
     #[serde(rename = "station")]
@@ -59,7 +59,8 @@ pub enum ParameterSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleAccessRule {
-    /// The frame is sent when the medium has been idle for DIFS, which may already be the case.
+    /// The frame is sent as soon as the medium has been idle for DIFS, which may already be the
+    /// case when it arrives.
     Immediate,
     /// The frame is sent after DIFS from its arrival and a backoff.
     Backoff,

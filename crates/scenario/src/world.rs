@@ -37,8 +37,9 @@ pub struct Node {
     #[serde(default)]
     pub count: GroupSize,
     /// Addresses of the node's interfaces, by the names of their links: `{ dsl = "192.0.2.1", lte =
-    /// "198.51.100.7, 2001:db8::7" }`. Default: addresses of one network for each path of a flow
-    /// with several paths, and otherwise of one network for each link.
+    /// "198.51.100.7, 2001:db8::7" }`. Default: the two interfaces of each path of a flow with
+    /// several paths have addresses in a common network; all other interfaces have addresses in the
+    /// network of their link.
     #[serde(default)]
     pub addresses: BTreeMap<String, Addresses>,
     /// Proxy for packets that the node forwards: `{ kind = "split-tcp" }`.
@@ -81,9 +82,10 @@ impl Proxy {
     }
 }
 
-/// A full-duplex link between two nodes, or a group of such links. Two groups of equal size are
-/// connected member by member. All members of a group are connected to a single node. A group and
-/// itself are connected as a chain, from each member to the next.
+/// A full-duplex link between two nodes, or a group of such links. Between two groups of equal
+/// size, each member has a link to the member with the same number. Between a group and a single
+/// node, each member has a link to this node. Between a group and itself, each member has a link to
+/// the next one, which forms a chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {

@@ -65,8 +65,8 @@ pub(super) fn check_where(
     }
 }
 
-/// Checks that an x belongs to a sweep. A sweep that `--set` arguments have changed is not checked,
-/// because they may select fewer points.
+/// Checks that an x belongs to a sweep. A sweep that a `--set` argument has changed is not checked,
+/// because the argument may select fewer points.
 pub(super) fn check_point(
     c: &mut Checker<'_>,
     spec: &Spec,

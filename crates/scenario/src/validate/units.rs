@@ -4,8 +4,8 @@ use crate::checker::Checker;
 use crate::quantity::Size;
 use crate::unit::{UNITS, divisor, of_probe, shown_for};
 
-/// Checks the unit of a row or a curve that shows a measure with the unit `own`; `None` if this
-/// unit is unknown.
+/// Checks the unit of a row or a curve that shows a measure. `own` is the unit of the measure, or
+/// `None` if it is unknown.
 pub(super) fn of_measure(
     c: &mut Checker<'_>,
     own: Option<&str>,

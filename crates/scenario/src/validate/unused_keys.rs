@@ -3,7 +3,7 @@
 use crate::checker::Checker;
 use crate::output::{Curve, FigureKind, FigureOutput, Row, Scale, TableKind, TableOutput};
 
-/// A key, whether it is set, and the kinds that use it.
+/// A key: its name, whether it is set, and the kinds that use it.
 type Key<'a, K> = (&'static str, bool, &'a [(K, &'static str)]);
 
 const DIFFERENCE: &[(TableKind, &str)] = &[(TableKind::Difference, "difference")];
