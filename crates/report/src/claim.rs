@@ -188,8 +188,9 @@ struct SelectedRuns<'a> {
     runs: Runs,
 }
 
-/// Samples at one point that must be positive: all of `all`, or any of them (kind `never-best`).
-/// For kind `equal`, the only sample must be near 0, and `scale` is the mean of the reference.
+/// Samples at one point, each with one value per replication. The claim requires that the means of
+/// all samples are positive; for kind `never-best`, that one of them is. For kind `equal`, the mean
+/// of the only sample must be near 0, relative to `scale`, the mean of the reference.
 struct Samples {
     all: Vec<Vec<f64>>,
     scale: f64,
@@ -456,7 +457,7 @@ impl<'a> ClaimEvaluation<'a> {
             .all
             .iter()
             .map(|sample| self.decide(sample, samples, points));
-        // The weakest sample decides if all must hold, and the strongest if one suffices.
+        // If all samples must be positive, the weakest one decides; if one suffices, the strongest.
         let order = |it: &Option<SampleVerdict>| {
             let it = it.as_ref();
             it.map_or((0, f64::INFINITY), |it| (rank(it.verdict), it.value))
@@ -500,7 +501,7 @@ impl<'a> ClaimEvaluation<'a> {
             Interval::around(summary.mean, half)
         };
         let (held, sure) = match self.claim.kind {
-            // Each sample has a stricter bound, because one of several suffices.
+            // The interval of each sample is wider, because one of several samples suffices.
             ClaimKind::NeverBest => (
                 1.0 - (1.0 - CONFIDENCE) / samples.all.len() as f64,
                 CONFIDENCE,

@@ -321,7 +321,7 @@ pub struct BaselineComparison {
     /// Whether the two 95 % intervals overlap, after the interval of the program is widened by the
     /// rounding of its mean; `None` if either side has no interval.
     pub overlap: Option<bool>,
-    /// Our mean less that of the program, in the unit of the value; `None` without a value of ours.
+    /// Our mean minus that of the program, in the unit of the value; `None` if we have no value.
     pub difference: Option<f64>,
 }
 

@@ -271,7 +271,7 @@ mod tests {
                 )
             })
             .collect();
-        // The greatest single value, 9, is part of a mean of 5.
+        // The x with the greatest single value, 9, is not used, because its mean is only 5.
         let expected = [
             ("1".to_owned(), 0, 6.0),
             ("1".to_owned(), 1, 5.0),

@@ -31,7 +31,7 @@ pub struct Outputs<'a> {
     pub unmatched_rows: Vec<UnmatchedRows>,
     /// Introduction that is displayed before the outputs.
     pub introduction: Vec<Introduction>,
-    /// Name by which the command finds the paper of this spec; `None` if it does not.
+    /// Name by which the command finds the paper of this spec; `None` if there is no such name.
     pub paper: Option<String>,
 }
 

@@ -67,7 +67,7 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     Ok(page.into_string() + "\n")
 }
 
-/// Whether tables precede figures, which is so if they contain printed values.
+/// Whether tables precede figures: they do if any table contains printed values.
 fn tables_first(outputs: &Outputs<'_>) -> bool {
     let judged = |table: &Table| table.lines.iter().any(|line| line.judgement.is_some());
     outputs.tables.iter().any(judged)

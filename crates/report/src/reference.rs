@@ -1,7 +1,7 @@
 //! Reference values with their provenance: published numbers, and results of independent programs.
 //! They must be used only for comparison, and never in measurements.
 //!
-//! Both are CSV files whose first line names the columns, in any order:
+//! Both kinds of values are read from CSV files whose first line names the columns, in any order:
 //!
 //! - published values: `series`, `metric`, `value`; optional: `where`, `x_name`, `x`, `unit`,
 //!   `printed`, `tolerance`, `same_as`, `not_compared`.
@@ -442,15 +442,15 @@ mod tests {
             read.map(|()| firsts(reference))
                 .map_err(|error| error.to_string())
         };
-        // A step at a time, and an event at the same time.
+        // The time of an event is also the time of a step.
         assert_eq!(
             read(
                 "Fig. 8,tcp,time,2.880,cwnd,4,,\nFig. 8,tcp,time,3.413,cwnd,4.25,,\nFig. 10,tcp,event,sent again,time,2.880,,Fig. 8\n"
             ),
             Ok(vec![2, 3, 2])
         );
-        // The same mean with more digits. The shorter one was truncated; rounded it would be
-        // 211.50.
+        // One mean with two precisions. The shorter number was truncated; if it was rounded, it
+        // would be 211.50.
         let mean = |how: &str| {
             read(&format!(
                 "Table 1,sctp,,,delay,211.49,{how},\nAppendix,sctp,,,delay,211.499704,,Table 1\n"

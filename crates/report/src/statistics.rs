@@ -66,9 +66,9 @@ fn standard_quantile(probability: f64) -> f64 {
 /// Probability that independent values from the same distributions as our runs deviate together as
 /// far as these scores.
 ///
-/// The result is twice the smaller probability of two tests: whether all deviate to one side (the
-/// sum of the scores, normal with variance k), and whether they vary too much (the sum of their
-/// squares, chi-squared with k degrees of freedom). `None` without scores.
+/// The result is twice the smaller probability of two tests. One tests whether all k scores deviate
+/// to one side, by their sum (normal with variance k). The other tests whether they vary too much,
+/// by the sum of their squares (chi-squared with k degrees of freedom). `None` without scores.
 pub fn joint_probability(scores: &[f64]) -> Option<f64> {
     let count = scores.len() as f64;
     let chi_squared = ChiSquared::new(count).ok()?;
@@ -125,8 +125,8 @@ pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
 }
 
 /// Narrowest interval between two runs that contains one more run with a probability of at least 95
-/// %, for any distribution, and this probability. With too few runs, the interval from the smallest
-/// to the largest run. `None` for fewer than two runs.
+/// %, for any distribution, and this probability. With too few runs, this is the interval from the
+/// smallest to the largest run. `None` for fewer than two runs.
 pub fn quantile_band(runs: &[f64]) -> Option<(Interval, f64)> {
     if runs.len() < 2 {
         return None;

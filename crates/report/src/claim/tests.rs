@@ -4,8 +4,9 @@ use anabranch_scenario::records::{Manifest, Measure, RunRecord};
 
 use super::*;
 
-/// Results with six replications of `goodput` at hops 1 to 3 with one and four streams. Both have
-/// the same random variation in a replication, to which `value` is added.
+/// Results with six replications of `goodput` at hops 1 to 3 with one and four streams. In a
+/// replication, both numbers of streams have the same random variation, plus `value` and a small
+/// deviation of up to 0.4.
 fn results(value: impl Fn(f64, i64) -> f64) -> Results {
     let mut records = Vec::new();
     for hops in 1..=3 {
@@ -74,7 +75,7 @@ fn judged(text: &str, value: impl Fn(f64, i64) -> f64) -> EvaluatedClaim {
 
 const OF_THAN: &str = "of = { where = { streams = 4 } }\nreference = { where = { streams = 1 } }\n";
 
-/// Values for an advantage of four streams at each number of hops.
+/// Values with which four streams exceed one stream by `more` at 1, 2 and 3 hops.
 fn more(more: [f64; 3]) -> impl Fn(f64, i64) -> f64 {
     move |hops, streams| match streams {
         4 => 100.0 + more[hops as usize - 1],
@@ -102,7 +103,7 @@ fn an_order_is_judged_by_differences_within_replications() {
     let open = judged(&text, more([1.0, 0.0, 1.0]));
     assert_eq!(open.verdict, Verdict::Compatible);
     assert_eq!(open.reason(), "holds at 2 of 3 points; undecided at hops 2");
-    // The same with fewer points.
+    // The same claim without the undecided point.
     let text = format!("{text}where = {{ hops = [1, 3] }}\n");
     assert_eq!(
         judged(&text, more([1.0, 0.0, 1.0])).verdict,
@@ -156,7 +157,7 @@ fn slopes_are_those_of_the_least_squares() {
         (Verdict::Reproduced, 1)
     );
     assert_eq!(found.unit, "bit/s per hops");
-    // The claim holds above 0: a decrease by 2 gives 2.
+    // The values of claims that hold are positive: a decrease by 2 per hop gives 2.
     assert!((found.findings[0].value - 2.0).abs() < 0.2, "{found:?}");
     let rises = format!("kind = \"rises\"\n{along}reference = {{ where = {{ streams = 1 }} }}\n");
     assert_eq!(

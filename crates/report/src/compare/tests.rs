@@ -34,7 +34,7 @@ fn verdict(runs: &[f64], value: &str, rule: Rule) -> Verdict {
 
 #[test]
 fn a_printed_single_run_is_compatible_inside_the_interval_for_one_more_run() {
-    // t(19) = 2.093; 2.093 * 9 * sqrt(1.05) = 19.30
+    // The half width of the interval is t(19) = 2.093 times 9 * sqrt(1.05), which is 19.30.
     let ours = runs(22.9, 9.0, 20);
     for (value, wanted) in [
         ("23.9", Verdict::Compatible),
@@ -90,7 +90,7 @@ fn a_value_printed_too_coarsely_is_compatible_at_most() {
     assert!(reason.ends_with(says), "{reason}");
     let differs = judge(&[90.0; 20], &printed("1000", "kbit/s"), Rule::OneMoreRun);
     assert_eq!((differs.verdict, differs.remark), (Verdict::Differs, None));
-    // A stated reading tolerance has the same limit.
+    // The limit also applies to a stated tolerance, as for values that were read off a figure.
     let read = |tolerance| Published {
         tolerance: Some(tolerance),
         ..printed("1000", "kbit/s")

@@ -108,7 +108,7 @@ impl AxisPositions {
         }
     }
 
-    /// Ends of the axis, with a margin around the positions; true if it is logarithmic.
+    /// Ends of the axis, with a margin around the positions, and whether the axis is logarithmic.
     fn ends(&self, scale: Scale) -> (f64, f64, bool) {
         let places = self.places.iter();
         let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| {

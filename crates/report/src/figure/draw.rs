@@ -32,7 +32,8 @@ const LETTER: f64 = 8.0;
 /// Margin to the left of the y label, and space between the label and the tick labels.
 const EDGE: i32 = 8;
 const LEFT: i32 = 30;
-/// Margins to the right of the axes, below them, and below them if names are drawn vertically.
+/// Margins to the right of the axes and below them, and maximum number of characters of a name
+/// below the axis.
 const RIGHT: i32 = 20;
 const BELOW: i32 = 52;
 const MAX_NAME: usize = 16;
@@ -225,7 +226,8 @@ fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
     }
 }
 
-/// Marker of a layer at a position of the chart. In the legend it has a piece of its line.
+/// Marker of a layer at a position of the chart. In the legend, the marker is on a short piece of
+/// the layer's line.
 struct Sign<C> {
     at: C,
     mark: Mark,

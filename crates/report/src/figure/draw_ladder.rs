@@ -11,7 +11,7 @@ use super::canvas::{
 use super::draw::{HEADLINE, wrapped};
 use super::ladder::{Fate, Ladder, LadderAck, LadderSegment};
 
-/// The width of all figures, so that letters have the same size on a narrow page.
+/// All figures have this width, so that their letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
 /// x positions of the lifelines, displayed pixels.
 const SENDER: i32 = 236;

@@ -11,7 +11,7 @@ use super::canvas::{
 use super::draw::{HEADLINE, wrapped};
 use super::map::{Map, MapPlace};
 
-/// The width of all figures, so that letters have the same size on a narrow page.
+/// All figures have this width, so that their letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
 const LINE: i32 = 22;
 const TEXT: i32 = 17;

@@ -100,8 +100,8 @@ impl ConstellationSeries {
     }
 }
 
-/// Divides a window into equal parts, and creates a map for each: positions and paths at its start,
-/// and the load during it. Empty if there is no satellite.
+/// Divides a window into equal parts, and creates a map for each part, with the positions and paths
+/// at its start and the load during the part. Empty if there is no satellite.
 pub fn frames(all: &[ConstellationSeries], (from, until): (f64, f64), count: u32) -> Vec<Map> {
     let count = count.max(1);
     // Computed in whole nanoseconds like the times of samples, so that equal times are equal
@@ -195,8 +195,8 @@ impl Maker<'_> {
     }
 }
 
-/// Number of satellites in the plan of a spec. If the plan has no number (0), or points of a sweep
-/// may have other numbers, the members with a position are counted too.
+/// Number of satellites: the larger of the number in the plan, `counted`, and the number according
+/// to the recorded positions. In a sweep, only the recorded positions count.
 fn satellites(counted: u32, is_swept: bool, positions: &[SeriesRecord]) -> u32 {
     let members = positions.iter().map(|series| series.member + 1);
     let seen = members.max().unwrap_or(0);
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!((maps[3].time, maps[3].window), (210.9, (210.9, 281.2)));
     }
 
-    /// The last position before a frame may be up to one bin older.
+    /// The last recorded position may be up to one bin older than the start of the frame.
     #[test]
     fn a_frame_has_the_time_of_its_positions() {
         let maps = frames(&[moving(10_000_000_000, 3)], (5.0, 25.0), 2);

@@ -149,7 +149,8 @@ fn ranks_stand_in_the_middle_of_their_equals() {
         (1, 2, 5, 3.0)
     );
     close(rank_score(rank), 0.0, 1e-9);
-    // The value is above all twenty runs: 20.5 / 21 = 0.97619.
+    // The value is above all twenty runs, so its score is the normal quantile at 20.5 / 21 =
+    // 0.97619.
     let above = Rank::of(&[0.0; 20], 1.0, 0.0);
     close(rank_score(above), 1.981, 1e-3);
 }
@@ -184,10 +185,12 @@ fn a_column_is_unlikely_when_all_lean_to_one_side_or_stray() {
     let p = |scores: &[f64]| joint_probability(scores).unwrap();
     // With a single score the test is a two-sided normal test.
     close(p(&[1.959_96]), 0.05, 1e-4);
-    // Four scores of 1.5: their sum is 6 / 2 = 3, two-sided 0.0027, doubled 0.0054. The sum of
-    // squares is 9 with 4 degrees of freedom: 0.061.
+    // The sum of four scores of 1.5, divided by its standard deviation of 2, is 3. This has a
+    // two-sided probability of 0.0027; doubled, it is 0.0054. The sum of squares, 9, has a
+    // probability of 0.061 with 4 degrees of freedom.
     close(p(&[1.5; 4]), 0.0054, 1e-4);
-    // With equal deviations to both sides only the squares contribute: 0.0611 doubled.
+    // If the deviations to the two sides are equal, only the sum of squares contributes, with a
+    // probability of 0.0611, which is doubled.
     close(p(&[1.5, -1.5, 1.5, -1.5]), 0.1222, 1e-3);
     close(p(&[0.1, -0.2, 0.1]), 1.0, 1e-9);
     assert_eq!(joint_probability(&[]), None);

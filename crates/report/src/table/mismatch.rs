@@ -1,5 +1,5 @@
-//! Matching of published values with measured ones. If a value matches nothing, the reason is a
-//! name or an x in its file that no point has.
+//! Matching of published values with measured ones. If a published value matches no measured one,
+//! its row in the file has a name or an x that no point has.
 
 use anabranch_scenario::suggest::nearest;
 
