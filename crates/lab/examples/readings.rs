@@ -12,9 +12,9 @@
 //! once.
 //!
 //! With many readings, the best one matches some values by chance. A permutation test estimates how
-//! many: for each value separately, the readings that match it are permuted, while their number is
-//! unchanged. The result is the number of matches that the search would find if readings that match
-//! one value were not more likely to match another.
+//! many: for each value separately, it shuffles which readings match the value, without a change of
+//! their number. The best reading then shows how many matches the search would find if the matches
+//! of different values were independent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

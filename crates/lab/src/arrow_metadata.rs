@@ -24,7 +24,7 @@ const V5: u16 = 4;
 /// `MessageHeader.Schema`.
 const SCHEMA: u8 = 1;
 
-// The union `Type`.
+// Values of the union `Type`.
 const INT: u8 = 2;
 const FLOATING_POINT: u8 = 3;
 const UTF8: u8 = 5;
@@ -60,7 +60,7 @@ fn field(out: &mut Builder, field: &ColumnField) -> u32 {
         out.vector(&[pair])
     });
     let name = out.text(&field.name);
-    // A field without children has an empty list of them.
+    // A field without children has an empty list of children.
     let (tag, kind, children) = match (field.kind, field.kind.integer()) {
         (_, Some((bits, signed))) => {
             let children = out.vector(&[]);
@@ -149,7 +149,7 @@ fn time_type(field: &Table<'_>) -> Option<TimeType> {
         _ => None,
     };
     match field.byte(2)? {
-        // `DateUnit`: days or, as its default, milliseconds.
+        // The unit is a `DateUnit`: days, or milliseconds, which is the default.
         DATE if kind.short(0) == Some(0) => Some(TimeType::Date32),
         DATE => Some(TimeType::Date64),
         TIME => match kind.word(1).unwrap_or(32) {

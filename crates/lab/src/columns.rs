@@ -1,5 +1,6 @@
-//! Columns of tidy results. Each sweep has one typed column, with the same name and type in
-//! measures and samples, so that the two can be joined.
+//! Columns of tidy results. Each sweep of an experiment has one typed column. It has the same name
+//! and type in the file of measures and in the file of samples, so that the two files can be
+//! joined.
 
 use std::collections::BTreeSet;
 
@@ -117,8 +118,8 @@ impl SweepColumn {
         self.column == column || unit_of(&self.column, column) || unit_of(column, &self.column)
     }
 
-    /// Makes the column a text column if two quantities are the same number, because a numeric
-    /// column would not distinguish their points.
+    /// Makes the column a text column if two of its quantities, such as `1 s` and `1000 ms`, are
+    /// the same number, because a numeric column would not distinguish their points.
     fn settle(&mut self) {
         if let ValueKind::Quantity(_) = self.kind {
             let numbers = self.written.iter().filter_map(|x| self.number(x));

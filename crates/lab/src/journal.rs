@@ -115,15 +115,15 @@ struct ReadResult {
     whole: usize,
     /// Invalid ranges, in order.
     damaged: Vec<Range<usize>>,
-    /// Number of runs lost in them.
+    /// Number of runs lost in the invalid ranges.
     lost: usize,
     /// Number of bytes that were checked with a CRC without finding a valid line.
     summed: usize,
 }
 
-/// Limit on the bytes in failed CRC checks, as a multiple of the size of the journal. Needed
-/// because each damaged position may look like the start of a line that extends to the end. Data
-/// after the limit counts as damaged.
+/// Limit on the bytes in failed CRC checks, as a multiple of the size of the journal. The limit is
+/// needed because each damaged position may look like the start of a line that extends to the end
+/// of the file. Data after the limit counts as damaged.
 const MAX_FAILED_CHECKS: usize = 16;
 
 impl Journal {
@@ -156,8 +156,8 @@ impl Journal {
         })
     }
 
-    /// Journals that were partly invalid when they were read. A concurrent write of another process
-    /// has the same effect.
+    /// Journals that were partly invalid when they were read. A line that another process was just
+    /// writing also counts as invalid.
     pub fn damaged(&self) -> Vec<Damage> {
         self.locked(|state| state.damaged.clone())
     }
@@ -357,7 +357,8 @@ fn next<'a>(bytes: &'a [u8], found: &mut ReadResult) -> Option<(usize, Line<'a>)
     let empty = behind.iter().take_while(|byte| **byte == b'\n').count();
     found.whole += empty;
     let begin = found.whole;
-    // Data after the header counts as one run, even if the start of its line is damaged.
+    // Invalid data after the header counts as at least one lost run, even if the start of its line
+    // is damaged.
     let mut lost = usize::from(begin > 0);
     for at in begin..bytes.len() {
         let Some((length, checksum)) = prefix(&bytes[at..]) else {

@@ -255,7 +255,7 @@ pub fn carried(name: &str) -> Result<PaperFolder, PaperError> {
 /// Names of the embedded examples.
 pub fn examples() -> Vec<String> {
     let paths = EXAMPLES.files.iter().map(|(path, _)| path);
-    // Those in the folder itself.
+    // Only specs directly in the folder are examples.
     let stems = paths.filter_map(|path| path.strip_suffix(".toml").filter(|it| !it.contains('/')));
     let mut names: Vec<String> = stems.map(str::to_owned).collect();
     names.sort();

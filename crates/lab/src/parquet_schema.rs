@@ -1,7 +1,7 @@
 //! Columns of the Parquet files that this crate writes, and their types in Parquet and in Arrow.
 //!
-//! The crate `parquet` can write Arrow arrays. Its feature for that needs a dozen crates, so files
-//! are written column by column with its own types.
+//! The crate `parquet` can write Arrow arrays, but its feature for this depends on a dozen further
+//! crates. Therefore files are written column by column, with the data types of `parquet` itself.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ pub(crate) fn properties(fields: &[ColumnField], mut other: Vec<KeyValue>) -> Wr
 /// Number of rows that are collected before they are passed to the library.
 const ROWS: usize = 1024;
 
-/// Writes the next column of a row group. `nullable` is that of its field; a column that is not
-/// nullable has a value in each row.
+/// Writes the next column of a row group. `nullable` is the property of its field: a column that is
+/// not nullable has a value in each row.
 pub(crate) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     nullable: bool,

@@ -89,7 +89,7 @@ impl ColumnValues {
                 write_column::<ByteArrayType>(group, true, values)
             }
             Self::Counts(values) => {
-                // Parquet stores an integer without sign as the one with sign that has its bits.
+                // Parquet stores an unsigned integer as the signed integer with the same bits.
                 let values = values[start..end].iter();
                 let values = values.map(|count| count.map(u64::cast_signed));
                 write_column::<Int64Type>(group, true, values)

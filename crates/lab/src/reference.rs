@@ -88,7 +88,7 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Whether both have files with the same contents.
+    /// Whether `self` and `other` have files with the same contents.
     pub fn is_same(&self, other: &Self) -> bool {
         self.texts == other.texts
     }

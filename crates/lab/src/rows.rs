@@ -46,7 +46,8 @@ fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
-/// Types in the Arrow schema of the file. `None` if it has no such schema, or one of other columns.
+/// Types in the Arrow schema of the file. `None` if the file has no such schema, or if the schema
+/// has other columns.
 fn arrow_types(metadata: &ParquetMetaData, fields: &[Arc<Type>]) -> Option<Vec<Option<TimeType>>> {
     let mut pairs = metadata.file_metadata().key_value_metadata()?.iter();
     let text = pairs.find(|pair| pair.key == arrow_metadata::KEY)?;
@@ -56,8 +57,8 @@ fn arrow_types(metadata: &ParquetMetaData, fields: &[Arc<Type>]) -> Option<Vec<O
     same.then(|| columns.into_iter().map(|(_, kind)| kind).collect())
 }
 
-/// Type of a column of times. The schema of Parquet has precedence over that of Arrow, which also
-/// has types that Parquet does not have.
+/// Type of a column of times. The type in the schema of Parquet has precedence. The schema of Arrow
+/// is used for types that Parquet does not have.
 fn time_type(field: &Type, arrow: Option<TimeType>) -> Option<TimeType> {
     let info = field.get_basic_info();
     let unit = |unit: &ParquetUnit| match unit {
@@ -76,7 +77,8 @@ fn time_type(field: &Type, arrow: Option<TimeType>) -> Option<TimeType> {
         (None, ConvertedType::TIME_MICROS) => TimeType::Time64(TimeUnit::Microsecond),
         (None, ConvertedType::TIMESTAMP_MILLIS) => TimeType::Timestamp(TimeUnit::Millisecond),
         (None, ConvertedType::TIMESTAMP_MICROS) => TimeType::Timestamp(TimeUnit::Microsecond),
-        // An integer with sign, of the whole width.
+        // A signed integer that uses all bits of its physical type, to which the Arrow schema may
+        // give a unit of time.
         (None, ConvertedType::NONE | ConvertedType::INT_32 | ConvertedType::INT_64)
         | (
             Some(LogicalType::Integer(IntType {

@@ -91,8 +91,8 @@ pub struct Simulator {
     /// runs of other code are repeated. A program that adds kinds should set it, because stored
     /// runs of its old code would otherwise be reused.
     pub code: &'static str,
-    /// Threads that share the world of a run; 0 or 1 for one. Results do not depend on the number.
-    /// A captured run uses one.
+    /// Number of threads that share the world of a run; 0 means one. Results do not depend on it. A
+    /// captured run uses one thread.
     pub threads: usize,
 }
 

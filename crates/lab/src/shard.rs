@@ -2,8 +2,8 @@
 //! directories of the shards are merged.
 //!
 //! Shard `i` of `n` has every n-th run of the plan, starting with the i-th, so that slow points are
-//! distributed evenly. Its directory stores runs like any other, and a `shard.json` that identifies
-//! the plan.
+//! distributed evenly. The directory of a shard contains its runs, as every results directory does,
+//! and a file `shard.json` that identifies the plan.
 
 use std::collections::BTreeMap;
 use std::fmt;

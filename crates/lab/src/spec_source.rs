@@ -56,8 +56,9 @@ impl Folder {
         }
     }
 
-    /// Text of a file that is missing in a results directory, from the manifest. The spec in the
-    /// manifest still names files in its original folder.
+    /// Text of a file that is missing in this folder, if the folder is a results directory that
+    /// stores the text. The spec in the manifest of such a directory still names the files in their
+    /// original folder.
     pub fn kept(&self, name: &str) -> Option<String> {
         let Folder::Disk(folder) = self else {
             return None;
@@ -84,7 +85,8 @@ impl Folder {
     }
 }
 
-/// Text of a file by its name in the spec, from the manifest of a results directory.
+/// Text of a file by its name in the spec, from the manifest of a results directory or from its
+/// copies of the reference files.
 fn kept(results: &Path, name: &str) -> Option<String> {
     let text = |path: &Path| String::from_utf8(bounded(path).ok()?).ok();
     let manifest = text(&results.join("manifest.json"))?;

@@ -13,9 +13,10 @@
 //! DIR/runs/.lock             locked by the processes that use the directory
 //! ```
 //!
-//! Every other file is written to a temporary name and renamed, so that a file under its final name
-//! is always complete. Runs are flushed to disk in groups: as soon as repeating them would take
-//! longer than a flush. Files that can be created again from the runs are not flushed.
+//! Except for journals, each file is written under a temporary name and then renamed, so that a
+//! file under its final name is always complete. Runs are flushed to disk in groups: as soon as
+//! repeating them would take longer than a flush. Files that can be created again from the runs are
+//! not flushed.
 
 mod csv;
 
@@ -440,9 +441,10 @@ const WORTH_A_FLUSH: u64 = 20_000;
 /// of a flush.
 const FLUSHED_TOGETHER: u64 = 10;
 
-/// Durability of a record after which the number of unflushed events is `unflushed`. Flushes then
-/// take a tenth of the time that they save. A run without events took real time, and is always
-/// flushed. If data is lost in a failure, its checksum is wrong, and the run is repeated.
+/// Durability of a record of a run with `events` events; `unflushed` counts the events of this run
+/// and of all earlier runs that are not flushed. By this rule, flushes take a tenth of the time
+/// that they save. A run without events took real time, and is always flushed. If data is lost in a
+/// failure, its checksum is wrong, and the run is repeated.
 fn worth(events: u64, unflushed: u64) -> Durability {
     if events == 0 || unflushed >= WORTH_A_FLUSH * FLUSHED_TOGETHER {
         Durability::Synced

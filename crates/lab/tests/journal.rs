@@ -60,7 +60,7 @@ fn the_end_may_be_damaged_anywhere_and_the_runs_before_it_stay() {
             [0, HEAD.len(), first].contains(&cut),
             "cut at {cut}"
         );
-        // The next writer truncates it, and the following runs can be read.
+        // The next writer removes the partial line, and the runs that it adds can be read.
         add(&journal, "c", "{}");
         drop(journal);
         assert_eq!(

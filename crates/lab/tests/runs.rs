@@ -342,8 +342,7 @@ fn a_damaged_run_is_made_again_and_those_behind_it_are_kept() {
     assert_eq!(sorted(&mended), sorted(&text));
 }
 
-/// Damaged are the samples of one run, which were truncated, and a record, which has the key of
-/// another run.
+/// The samples of one run are truncated, and the record of one run has the key of another run.
 #[test]
 fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");

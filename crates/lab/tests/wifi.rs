@@ -83,7 +83,7 @@ fn without_losses_delays_are_those_of_ns2() {
             for (ours, theirs) in &METRICS[..3] {
                 let mean = summary(&runs, &[variant, "0"], "transfer", ours).mean;
                 let expected = ns2(&condition, &format!("{protocol} {theirs}")).mean;
-                // Almost all of the variance comes from the first second, and it is only a
+                // The variance comes almost entirely from the first second, and is only a
                 // thousandth of the mean square.
                 let allowed = if *ours == "delay_variance" {
                     0.02
@@ -133,8 +133,8 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
     }
 }
 
-/// With 0.1 % loss, because without loss the shares depend on a single queue position, in ns-2.35
-/// too (docs/FINDINGS.md).
+/// The test uses 0.1 % loss, because without loss the shares depend on a single queue position, as
+/// they do in ns-2.35 (docs/FINDINGS.md).
 #[test]
 fn competing_transfers_share_the_link() {
     let runs = run("competing", 2, |x| x == ["0.1"]);

@@ -288,7 +288,8 @@ fn throughput_series(out: &mut Vec<SeriesRecord>) {
 }
 
 /// Appends the packets around the loss of segment 8 (number 7): slow start from two segments, with
-/// 252 ms in each direction and 6 ms between segments. The gap is filled after the fourth report.
+/// 252 ms in each direction and 6 ms between segments. The segment is sent again after the fourth
+/// report of the gap.
 fn loss_series(flow: &str, start: f64, halved: f64, growth: u32, out: &mut Vec<SeriesRecord>) {
     let mut lists: [Vec<SeriesSample>; 6] = Default::default();
     let [sent, again, received, advancing, repeating, cwnd] = &mut lists;

@@ -1,5 +1,5 @@
-//! Writer of flatbuffers. It writes from the end to the start of the buffer, because an offset is
-//! positive, so that its target is written first.
+//! Writer of flatbuffers. It writes from the end to the start of the buffer: an offset is positive,
+//! so its target must be written before the offset.
 
 /// Value of a field of a table.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl Builder {
             };
             written.push((index, position));
         }
-        // The place of the offset to the vtable.
+        // Reserves space for the offset to the vtable.
         let table = self.word(0);
         let count = written.iter().map(|(index, _)| index + 1).max();
         let mut vtable = vec![0_u16; 2 + count.unwrap_or_default()];
@@ -104,7 +104,8 @@ impl Builder {
                 at
             }
         };
-        // Negative if the vtable is shared, because it then follows the table.
+        // The offset is negative if the vtable is shared, because the vtable then follows the
+        // table.
         let offset = at.wrapping_sub(table).to_be_bytes();
         let place = table as usize;
         self.reversed[place - WORD..place].copy_from_slice(&offset);

@@ -15,8 +15,8 @@ const KINDS: [ColumnType; 7] = [
     ColumnType::Utf8,
 ];
 
-/// Schemas are those of Arrow's own writer, byte by byte: types, names of any length, columns
-/// without values, units.
+/// Schemas should equal those of Arrow's own writer byte by byte, for all types, for names of any
+/// length, and for columns with missing values or with units.
 #[test]
 fn a_schema_is_that_of_arrow() {
     let mut schemas = vec![vec![]];
@@ -104,7 +104,7 @@ fn types_of_times_are_read() {
     assert_eq!(decode(&text), Some(expected.to_vec()));
 }
 
-/// No damaged schema causes a panic, and none without its end is read.
+/// A damaged schema should cause no panic, and a schema without its end should be rejected.
 #[test]
 fn a_damaged_schema_is_refused() {
     let text = schema(&[DataType::Duration(Unit::Second), DataType::Utf8]);

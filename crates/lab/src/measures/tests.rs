@@ -8,7 +8,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::*;
 
-/// Records with every type of a sweep. Points of the second sweep lack a value in places.
+/// Records with a sweep of each type. Every fifth point has no value of the sweep `count`.
 fn records(count: u32) -> Vec<RunRecord> {
     let record = |number: u32| {
         let texts = ["drop-tail", "codel", "fq_codel"];
@@ -60,8 +60,9 @@ fn read(file: &[u8]) -> (SchemaRef, Vec<RecordBatch>) {
     (schema, batches.expect("rows"))
 }
 
-/// A file has the rows and the schema, and if it is short, the bytes that Arrow's own writer makes
-/// of the same columns. Pages of a long file end at other rows.
+/// A file should have the same rows and schema as a file that Arrow's own writer makes from the
+/// same columns. A short file should also have the same bytes; the pages of a long file end at
+/// other rows.
 #[test]
 fn a_file_is_that_of_arrow() {
     for count in [0, 1, 3, 1500, 11_000] {

@@ -111,9 +111,9 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
                 .expect("a new name")
         };
         let (mut forward, mut backward) = (direction(rng, weather), direction(rng, weather));
-        // At most one link on a path flips bits, because the checksum of TCP misses two opposite
-        // flips at the same bit position of two words, which is 1 pair in 33. It detects every
-        // single flip.
+        // At most one link on a path flips bits. The checksum of TCP misses two opposite flips at
+        // the same bit position of two words, which would occur for 1 of 33 pairs of flips. It
+        // detects every single flip.
         if number > 0 && !two_homes {
             forward.impairments.corruption = Probability::ZERO;
             backward.impairments.corruption = Probability::ZERO;

@@ -40,7 +40,7 @@ impl Judged {
     }
 }
 
-/// Number of printed values in some tables that differ.
+/// Number of printed values in these tables that differ from the results.
 fn differing(tables: &[Table]) -> usize {
     let judged = tables.iter().flat_map(|table| &table.lines);
     let judged = judged.filter_map(|line| line.judgement.as_ref());

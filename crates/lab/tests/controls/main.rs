@@ -1,7 +1,8 @@
 //! Negative controls: simulated worlds that differ from the world of a paper in one property, and
 //! that must not be accepted. The verdict may use all values and claims of the paper. Controls that
-//! these cannot distinguish from the right world are listed in `docs/VERDICTS.md` and in these
-//! tests. A test fails if a control is distinguished unexpectedly, or is no longer distinguished.
+//! the values and claims cannot distinguish from the right world are listed in `docs/VERDICTS.md`
+//! and in these tests. A test fails if a control is distinguished unexpectedly, or is no longer
+//! distinguished.
 
 use std::collections::{BTreeMap, BTreeSet};
 

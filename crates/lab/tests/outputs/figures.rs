@@ -76,8 +76,9 @@ fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
         // The first run equals the figure of a single run.
         assert_eq!((single.x, single.y), (sample.time, mbit));
         let (low, high) = point.span.expect("a band");
-        // The ends of the band are at one and nine tenths of the way from the first to the last of
-        // the five runs: 0.4 after the first, and 0.6 after the fourth.
+        // The band extends from the 10th to the 90th percentile of the five runs: from 0.4 of the
+        // way between the first and the second run to 0.6 of the way between the fourth and the
+        // fifth.
         assert!((low - 1.4 * mbit).abs() < 1e-9 && (high - 7.0 * mbit).abs() < 1e-9);
     }
 }
