@@ -150,8 +150,8 @@ impl Evidence {
     }
 }
 
-/// Possible surroundings of a setting, starting with the most settings. The last is used regardless
-/// of its cost.
+/// Possible sets of settings around the chosen one, the largest set first. The last set is used
+/// regardless of its cost.
 fn surroundings_of(
     question: &Question,
     chosen: TunedSetting,
@@ -247,8 +247,8 @@ pub struct Drift {
 pub struct FullSize {
     /// Goodput, bit/s.
     pub goodput: Summary,
-    /// Whether the smaller path gives the same goodput, so that the difference of the means is
-    /// within its 95 % interval.
+    /// Whether the smaller path gives the same goodput: the 95 % interval of the difference of the
+    /// means contains 0.
     pub agrees: bool,
 }
 
@@ -281,7 +281,7 @@ pub struct Advice {
 
 /// Utilization above which the link counts as fully used, %.
 const FULL: f64 = 95.0;
-/// Share of goodput from which on a significant loss means that the buffer is the limit.
+/// The buffer is the limit if it significantly costs more than this share of the goodput.
 const COSTS: f64 = 0.02;
 
 impl Advice {
@@ -432,9 +432,10 @@ fn deciding<'a>(
     })
 }
 
-/// The chosen setting if the evidence confirms it, and otherwise the first larger deciding setting
-/// that it confirms: with more streams, or else with a larger buffer. Smaller settings are not
-/// considered, because one of many insufficient settings may appear sufficient by chance.
+/// Index of the chosen setting, if the evidence confirms it. Otherwise, index of the first larger
+/// deciding setting that the evidence confirms: with more streams, or else with a larger buffer.
+/// Smaller settings are not considered, because one of many insufficient settings may appear
+/// sufficient by chance.
 fn confirmed(tried: &[TestedSetting], chosen: TunedSetting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
@@ -523,8 +524,8 @@ impl<'a> Point<'a> {
         let whole = Summary::of(&reference.bare(GOODPUT))?
             .mean
             .max(f64::MIN_POSITIVE);
-        // Margin and interval relative to the reference, so that the displayed numbers equal those
-        // that are judged.
+        // The displayed share and its interval are computed from the margin, so that the displayed
+        // numbers are those that are judged.
         let shown = Summary {
             replications: margin.replications,
             mean: share + margin.mean / whole,

@@ -1,4 +1,4 @@
-//! Answering of a question: ranking of the candidates, recommended settings of the relevant ones,
+//! Answers a question: ranks the candidates, recommends settings for the relevant ones, and returns
 //! the runs as evidence, a text, and a results directory.
 
 use std::fs;

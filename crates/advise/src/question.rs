@@ -152,7 +152,7 @@ const TRIED: &[(&Algorithm, &[&str])] = &[
 ];
 
 /// Whether the shape of the windows of a congestion control over time is the same on a smaller
-/// path. All others must be simulated at full size.
+/// path. All other congestion controls must be simulated at full size.
 fn keeps_its_shape(congestion: &str) -> bool {
     let algorithm = registry::by_name(Protocol::Sctp, congestion);
     !algorithm.is_some_and(|it| it.has(Property::AbsoluteScale))
@@ -270,7 +270,7 @@ impl Question {
     }
 
     /// Omits default congestion controls that need the full-size path, if that is too large to
-    /// simulate. If the question names such a congestion control, it is rejected.
+    /// simulate. If the question names such a congestion control, the question is rejected.
     fn leave_out_what_costs_too_much(&mut self) -> Result<(), InvalidQuestion> {
         let run = self.timing_of(self.least_measured()).end.seconds();
         let packets = run * self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
@@ -489,8 +489,8 @@ impl Question {
         (self.message() + 16 * chunks).max(self.mtu.0).max(1500)
     }
 
-    /// Minimum measured duration of a run: 50 round trips, between 1 s and 5 s. On a satellite
-    /// path, one minute.
+    /// Minimum measured duration of a run: 50 round trips, between 1 s and 5 s. On a satellite path
+    /// it is one minute.
     pub fn least_measured(&self) -> TimeSpan {
         match self.satellites {
             Some(_) => SATELLITES_MEASURED,

@@ -11,8 +11,9 @@ use crate::question::{CandidateSender, Question, TunedSetting};
 use crate::trials::{self, Trials};
 use crate::warm_up::{WarmUp, find_warm_up};
 
-/// Number of events of a run, if it then shows enough of the path, because many short runs are as
-/// informative as few long ones. The second value is for runs with few losses.
+/// Usual number of events of a run. Longer runs are used only if these events contain too few
+/// losses, because many short runs are as informative as few long ones. The second value is the
+/// maximum in this case.
 const EVENTS_OF_A_RUN: [f64; 2] = [40_000.0, 400_000.0];
 /// Minimum number of losses in a run, because settings differ in their reaction to losses.
 const LOSSES_OF_A_RUN: f64 = 60.0;

@@ -123,8 +123,8 @@ impl Halving<'_, '_> {
         )
     }
 
-    /// The setting with the fewest streams that is sufficient with a buffer that suffices for the
-    /// most streams.
+    /// The setting with the fewest streams that is sufficient with the buffer at `place`, which is
+    /// sufficient for the largest number of streams.
     fn fewest(&mut self, rising: &[u16], place: usize) -> Result<TunedSetting, AdviseError> {
         let (most, fewer) = rising.split_last().unwrap_or((&1, &[]));
         for &streams in fewer {
@@ -138,9 +138,9 @@ impl Halving<'_, '_> {
     /// Index of the first sufficient buffer. From a guess, the search goes up by octaves until a
     /// buffer is sufficient, then down until one is significantly insufficient, and then bisects.
     ///
-    /// An undecided buffer does not count as sufficient, but it does not end the downward search:
-    /// the result an octave below may be clear, and if that buffer is sufficient, all larger ones
-    /// are.
+    /// An undecided buffer does not count as sufficient, but it does not end the downward search.
+    /// The comparison an octave below may be clear, and if that buffer is sufficient, all larger
+    /// buffers are sufficient.
     fn least(&mut self, streams: u16, guess: usize) -> Result<Option<usize>, AdviseError> {
         let last = self.grid.len() - 1;
         let mut holding = guess.min(last);

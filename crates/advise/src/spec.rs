@@ -224,7 +224,7 @@ fn world(
         .push("measure", of_flow("timeouts"))
 }
 
-/// Contents of an evidence spec.
+/// Data from which an evidence spec is generated.
 struct Wanted<'a> {
     question: &'a Question,
     evidence: &'a Evidence,

@@ -206,8 +206,8 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Runs the first experiment of a spec; for each point, the replications that `wanted` returns for
-/// its index.
+/// Runs the first experiment of a spec. At each point it runs the replications that `wanted`
+/// returns for the index of the point.
 ///
 /// # Errors
 /// A spec is rejected, or a run fails.
@@ -248,8 +248,9 @@ fn seed(question: &Question) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Whether a positive result is unlikely even with the maximum number of runs: even if the true
-/// margin was one standard error above the observed one, the interval would not be above 0.
+/// Whether a positive result is unlikely even with the maximum number of runs. It is unlikely if
+/// the interval would not be above 0 although the true margin was one standard error above the
+/// observed margin.
 fn hopeless(margin: &Summary) -> bool {
     let error = margin.deviation / (margin.replications as f64).sqrt();
     margin.replications >= MIN_RUNS as usize

@@ -253,7 +253,7 @@ fn no_more_is_run_often_than_the_decision_needs() {
     assert_eq!(evidence.deciding.len(), 2, "{:?}", evidence.deciding);
     assert_eq!(evidence.deciding[0], evidence.chosen);
     assert!(evidence.deciding[1].buffer < evidence.chosen.buffer);
-    // The order in which `confirmed` considers the settings.
+    // This is the order in which `confirmed` considers the settings.
     let order = |setting: &TunedSetting| (setting.buffer, setting.streams);
     assert!(
         evidence.waiting.iter().is_sorted_by_key(order),

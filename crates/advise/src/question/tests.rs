@@ -85,8 +85,8 @@ fn a_large_window_is_simulated_at_a_smaller_scale() {
         Rate(10_000_000_000),
         Probability(1e-5),
     );
-    // The window alone would allow a scale of 1/1172. The limit is the loss probability, which may
-    // only grow a hundredfold, to 0.2 %, at 1/14.
+    // The window alone would allow a scale of 1/1172. The loss probability grows with the square of
+    // the factor and may reach only 0.2 %, 200 times its value, which limits the scale to 1/14.
     assert_eq!(question.scale_for(75_000.0), 14);
     assert_eq!(question.scale_for(640.0), 10);
     assert_eq!(question.scale_for(256.0), 1);
