@@ -1,5 +1,5 @@
-//! Connection limit of the HTTP server. If it is exceeded, the oldest connection is closed, but
-//! first those without an authorized request ([`Admission`]).
+//! Connection limit of the HTTP server. If it is exceeded, the oldest connection without an
+//! authorized request ([`Admission`]) is closed, or the oldest of all if each has one.
 //!
 //! The limit is needed because hyper waits for a request indefinitely, so that silent connections
 //! could occupy all file descriptors of the process. A client that sends its request immediately is

@@ -1,5 +1,5 @@
-//! Ladder view: the packets of one flow in a time window. The run is repeated for it, which gives
-//! the same packets because it is deterministic, so that samples need not be stored.
+//! Ladder view: the packets of one flow in a time window. The run is repeated for each view.
+//! Because it is deterministic, it has the same packets again, so no samples need to be stored.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! `anabranch explore`: a local web page with sliders for the values of a spec, and with charts of
-//! its run while that is computed.
+//! the run, which are drawn while it is computed.
 //!
 //! The page does not store results. `session` selects a run of a spec, and `run` executes it into a
 //! sink; the page can show the selected run as a spec, for `anabranch run`. `server` serves the

@@ -1,4 +1,4 @@
-//! Probes that are recorded for display; those in the spec are ignored.
+//! Probes that are recorded for display. The records in the spec are ignored.
 
 use std::fmt::Write;
 use std::sync::Arc;

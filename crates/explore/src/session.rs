@@ -236,8 +236,8 @@ fn entries_mut(node: &mut SpecNode) -> Option<&mut Vec<TableEntry>> {
     }
 }
 
-/// Removes all experiments and the parts that are derived from their runs; returns the one with
-/// this number. A spec without experiments has one implicit experiment.
+/// Removes all experiments, and the parts that are derived from their runs, from a spec. Returns
+/// the experiment with this number. A spec without experiments has one implicit experiment.
 fn take_experiment(root: &mut SpecNode, number: usize) -> SpecNode {
     let plain = SpecNode {
         place: root.place.clone(),

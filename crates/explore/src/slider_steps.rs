@@ -51,8 +51,7 @@ const fn family(
     }
 }
 
-/// Numbers from `low` to `high` that are one of these multiples of a power of `base`, without
-/// duplicates.
+/// Numbers from `low` to `high` that are a power of `base` times one of `steps`.
 fn scale(low: f64, high: f64, base: f64, steps: &[f64]) -> Vec<f64> {
     let slack = 1.0 + 1e-9;
     let mut power = (low.ln() / base.ln()).floor() as i32;
@@ -100,7 +99,7 @@ fn counts(number: f64, unit: &str) -> Vec<String> {
 fn shares(number: f64) -> Vec<String> {
     let stops = [0.0].into_iter();
     let stops = stops.chain(scale(MIN_SHARE, 1.0, 10.0, DECADE)).collect();
-    // Formatted as floats, so that they are parsed as floats.
+    // The steps are formatted as floats, as in `1.0`, so that a spec parses them as floats.
     texts(stops, number, |at| format!("{:?}", rounded(at)))
 }
 
