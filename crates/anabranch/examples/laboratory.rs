@@ -79,7 +79,7 @@ kind! {
         /// One of this number of packets is lost.
         packets: u64, Kind::count(1, 1_000_000);
     }
-    /// The last packet of each `packets` is lost.
+    /// Of every `packets` packets, the last one is lost.
     static EVERY: KindEntry<Box<dyn Loss>, Traffic> =
         "every", |it, _| Ok(Box::new(Every { every: it.packets, seen: 0 }));
 }
