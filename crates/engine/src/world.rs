@@ -237,8 +237,8 @@ pub fn run_divided(
     finish((unit, point), seed, simulated, sink)
 }
 
-/// The number of parts into which the worlds of a unit are divided among several threads; at most
-/// `threads`.
+/// Number of parts into which the world of a unit is divided if it is shared by `threads` threads;
+/// at most `threads`.
 ///
 /// # Errors
 /// [`WorldError::Indivisible`], and the errors of building the world.

@@ -1,4 +1,5 @@
-//! The division of a world among threads: which nodes must stay together, and the part of each.
+//! Division of a world among threads: finds the nodes that must stay together, and assigns each
+//! node to a part. Each part runs on a separate thread.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,15 @@ use crate::probe::RecordOptions;
 use crate::resolved_point::PlannedMember;
 use crate::world::recorder::means;
 
-/// Load of an end of a flow, in hops of its packets: the transport does more work than a link.
+/// Load of a node at an end of a flow, as a multiple of the load of a node that only forwards
+/// packets of the flow, because the transport does more work.
 const END: u64 = 8;
-/// Moments of a run at which the paths of flows are weighed.
+/// Number of times in a run at which the paths of flows are examined for the loads of nodes.
 const MOMENTS: u64 = 3;
-/// Number of members whose paths are weighed.
+/// Maximum number of flow members whose paths are examined.
 const WEIGHED: usize = 2_000;
 
-/// The part of each node, in the order of their indices.
+/// Number of the part of each node, in the order of the node indices.
 pub type Owners = Vec<u32>;
 
 /// The number of parts.
@@ -28,7 +30,8 @@ pub fn parts(owners: &[u32]) -> usize {
     owners.iter().max().map_or(1, |last| *last as usize + 1)
 }
 
-/// Sets of nodes that must be in the same part.
+/// Groups of nodes that must be in the same part, as a union-find structure: each node has the
+/// index of another node of its group, or its own index if it represents the group.
 struct Groups(Vec<u32>);
 
 impl Groups {
@@ -43,7 +46,7 @@ impl Groups {
 
     fn join(&mut self, [one, other]: [NodeId; 2]) {
         let (one, other) = (self.of(one.index() as u32), self.of(other.index() as u32));
-        // The lower node stands for the group.
+        // The node with the lowest index represents the group.
         self.0[one.max(other) as usize] = one.min(other);
     }
 }
@@ -93,8 +96,8 @@ pub fn divide(point: &PlannedPoint, built: &Built, parts: usize) -> Result<Owner
     }
 }
 
-/// The state that the ends of each member of a flow share, besides counters that can be added.
-/// `member` is any of them.
+/// Description of the state that the two ends of each member of a flow share, except for counters
+/// that can be added; `None` if there is no such state. `member` may be any member of the flow.
 fn shared(point: &PlannedPoint, member: &PlannedMember) -> Option<&'static str> {
     let flow = &point.spec.flows[member.flow];
     let measures = &point.resolved.measures;
@@ -134,7 +137,7 @@ fn shared(point: &PlannedPoint, member: &PlannedMember) -> Option<&'static str> 
     }
 }
 
-/// Whether a recorded series of a member observes both ends.
+/// Whether a recorded series of a member observes both ends of the member.
 fn has_mutual_series(point: &PlannedPoint, member: &PlannedMember) -> bool {
     let flow = &point.spec.flows[member.flow];
     let records = point.experiment.records.iter();
@@ -159,7 +162,8 @@ fn has_mutual_series(point: &PlannedPoint, member: &PlannedMember) -> bool {
     })
 }
 
-/// The load of each node, and the node next to which it should stay.
+/// For each node: its load, and its place in the order of assignment. The place of an end of a flow
+/// is the index of the next node on the path, so that both are usually in the same part.
 fn loads(point: &PlannedPoint, built: &Built) -> Vec<(u64, u32)> {
     let nodes = 0..built.topology.nodes().len() as u32;
     let mut loads: Vec<(u64, u32)> = nodes.map(|node| (0, node)).collect();
@@ -192,12 +196,12 @@ fn loads(point: &PlannedPoint, built: &Built) -> Vec<(u64, u32)> {
     loads
 }
 
-/// Assigns groups to parts: in the order of their places, with a part for each equal share of the
-/// load. Neighbours usually have consecutive places.
+/// Assigns groups to parts of about equal load, in the order of their places. Neighbours usually
+/// have consecutive places.
 fn assign(groups: &mut Groups, loads: &[(u64, u32)], parts: usize) -> Owners {
     let count = loads.len() as u32;
     let of: Vec<u32> = (0..count).map(|node| groups.of(node)).collect();
-    // Load, place, and the node that stands for the group.
+    // Load, place, and the node that represents the group.
     let mut all: Vec<(u64, u32, u32)> = (0..count).map(|node| (0, count, node)).collect();
     for ((load, place), group) in loads.iter().zip(&of) {
         let known = &mut all[*group as usize];
@@ -216,13 +220,14 @@ fn assign(groups: &mut Groups, loads: &[(u64, u32)], parts: usize) -> Owners {
     let mut owner_of = vec![0; loads.len()];
     let mut before = 0;
     for (_, group, load) in order {
-        // The part in whose share the middle of the group's load is.
+        // The group belongs to the part whose share of the total load contains the middle of the
+        // group's load.
         let middle = 2 * before + load;
         let part = u128::from(middle) * parts as u128 / (2 * u128::from(total.max(1)));
         owner_of[group as usize] = (part as u32).min(parts as u32 - 1);
         before += load;
     }
-    // Parts without nodes are left out.
+    // Parts without nodes are omitted, and the remaining parts are numbered from 0.
     let used: BTreeSet<u32> = of.iter().map(|group| owner_of[*group as usize]).collect();
     let used: Vec<u32> = used.into_iter().collect();
     let number = |owner: u32| used.partition_point(|it| *it < owner) as u32;

@@ -1,4 +1,5 @@
-//! The place at which the threads of one divided world exchange packets and agree on windows.
+//! Synchronization of the threads of one divided world. After each window of simulated time, the
+//! threads meet at a barrier, exchange packets, and agree on the start of the next window.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,37 +11,38 @@ use anabranch_transport::Nanos;
 
 use super::WorldError;
 
-/// Number of looks at the barrier before a thread sleeps, if each part has a processor: about the
-/// length of a short window.
+/// Number of times that a thread polls the barrier before it sleeps, if each part has a processor.
+/// Polling so often takes about as long as a short window.
 const LOOKS: u32 = 4_000;
 
-/// Shared by the parts of a world.
+/// State that the threads of all parts of a world share.
 pub struct Meeting {
     parts: usize,
-    /// Number of looks at the barrier before a thread sleeps.
+    /// Number of times that a thread polls the barrier before it sleeps.
     looks: u32,
     arrived: AtomicUsize,
     rounds: AtomicUsize,
-    /// A part has ended early, so that the others must end.
+    /// Whether a part has ended early, so that the other parts must end.
     over: AtomicBool,
     sleeping: Mutex<usize>,
     wake: Condvar,
-    /// The earliest event of each part, of the current round and of the next.
+    /// Time of the earliest event of each part, nanoseconds, for the current round and for the next
+    /// one.
     next: [Vec<AtomicU64>; 2],
-    /// The packets to each part.
+    /// Packets for each part that other parts have sent.
     crossings: Vec<Mutex<Vec<Crossing>>>,
-    /// Samples of all parts but the first.
+    /// Samples of all parts except the first.
     samples: Mutex<Vec<(u32, SeriesSample)>>,
 }
 
-/// The content of a mutex. A thread that panicked has ended the run.
+/// Locks a mutex. Poisoning is ignored, because a thread that panics ends the run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Meeting {
-    /// A meeting of this number of parts. They spin for a while before they sleep if each has its
-    /// own processor.
+    /// Creates the meeting of this number of parts. If each part has its own processor, waiting
+    /// threads spin for a while before they sleep.
     pub fn new(parts: usize, has_processors: bool) -> Self {
         let next = || (0..parts).map(|_| AtomicU64::new(0)).collect();
         Self {
@@ -57,12 +59,13 @@ impl Meeting {
         }
     }
 
-    /// Waits until all parts have called it.
+    /// Waits until all parts have called this function.
     ///
     /// # Errors
-    /// [`WorldError::OtherPart`] if a part has ended and does not call it. A round in which all
-    /// parts meet succeeds even if one of them has failed since. The parts that fail are therefore
-    /// those with an error in the same window, at whatever speed they run.
+    /// [`WorldError::OtherPart`] if a part has ended and therefore does not call this function. A
+    /// round in which all parts meet succeeds even if one of them fails afterwards. Therefore
+    /// exactly the parts with an error in the same window report it, independently of the speed of
+    /// the threads.
     fn meet(&self) -> Result<(), WorldError> {
         let round = self.rounds.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parts {
@@ -108,7 +111,8 @@ impl Meeting {
     }
 }
 
-/// One part at a meeting. If it is dropped before [`Attendance::finish`], the others end.
+/// One part at a meeting. If it is dropped without a call of [`Attendance::finish`], the other
+/// parts end.
 pub struct Attendance<'a> {
     meeting: &'a Meeting,
     /// Number of the part.
@@ -126,7 +130,7 @@ impl Drop for Attendance<'_> {
 }
 
 impl<'a> Attendance<'a> {
-    /// The attendance of a part.
+    /// Creates the attendance of a part.
     pub fn new(meeting: &'a Meeting, part: usize) -> Self {
         Self {
             meeting,
@@ -136,7 +140,7 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// The part has ended without an error.
+    /// Records that the part has ended without an error.
     pub fn finish(mut self) {
         self.finished = true;
     }
@@ -144,7 +148,8 @@ impl<'a> Attendance<'a> {
     /// Runs the part up to and including `end`.
     ///
     /// # Errors
-    /// Those of its events, and [`WorldError::OtherPart`] if another part has failed.
+    /// The errors of the events of this part, and [`WorldError::OtherPart`] if another part has
+    /// failed.
     pub fn run_until(&mut self, world: &mut World, end: Nanos) -> Result<(), WorldError> {
         while let Some(begin) = self.next_window(world)?.filter(|begin| *begin <= end) {
             world.run_window(begin, end.saturating_add(1))?;
@@ -153,7 +158,8 @@ impl<'a> Attendance<'a> {
         Ok(())
     }
 
-    /// Exchanges packets; returns the earliest event of all parts.
+    /// Exchanges packets with the other parts. Returns the time of the earliest event of all parts,
+    /// nanoseconds.
     fn next_window(&mut self, world: &mut World) -> Result<Option<Nanos>, WorldError> {
         let meeting = self.meeting;
         let mut next = world.next_event().unwrap_or(Nanos::MAX);
@@ -161,7 +167,8 @@ impl<'a> Attendance<'a> {
             next = next.min(crossing.at());
             lock(&meeting.crossings[crossing.part()]).push(crossing);
         }
-        // The next round has other places, because a part may be in it while another reads these.
+        // Consecutive rounds use different arrays, because a part may already write for the next
+        // round while another part still reads those of this round.
         let places = &meeting.next[self.round % 2];
         self.round += 1;
         places[self.part].store(next, Ordering::Relaxed);
@@ -173,7 +180,7 @@ impl<'a> Attendance<'a> {
         Ok(all.min().filter(|next| *next < Nanos::MAX))
     }
 
-    /// Adds the samples of the other parts to those of the first, in any order.
+    /// Adds the samples of the other parts, in any order, to those of the first part.
     ///
     /// # Errors
     /// [`WorldError::OtherPart`].

@@ -15,8 +15,9 @@ pub struct SnapshotTaker<'a> {
 }
 
 impl<'a> SnapshotTaker<'a> {
-    /// `moments` are the times of the snapshots, in ascending order. `links` are in the order of
-    /// the spec, and `tallies` in the order of the members' numbers.
+    /// Creates a taker without snapshots. `moments` are the times of the snapshots, in ascending
+    /// order. `links` are in the order of the spec, and `tallies` in the order of the members'
+    /// numbers.
     pub fn new(
         moments: Vec<Nanos>,
         links: &'a [Vec<LinkId>],
@@ -62,8 +63,8 @@ impl<'a> SnapshotTaker<'a> {
     }
 }
 
-/// Counters of the members of a link, forward and backward, in the part of a divided world that has
-/// them.
+/// Counters of the members of a link, forward and backward; `None` for a direction that belongs to
+/// another part of a divided world.
 pub fn own_link_stats(world: &World, members: &[LinkId]) -> Vec<[Option<LinkStats>; 2]> {
     let of = |&id: &LinkId| {
         LinkDirection::BOTH.map(|direction| {
@@ -74,7 +75,8 @@ pub fn own_link_stats(world: &World, members: &[LinkId]) -> Vec<[Option<LinkStat
     members.iter().map(of).collect()
 }
 
-/// Counters of the members of a link, forward and backward; those of other parts are 0.
+/// Counters of the members of a link, forward and backward. The counters of directions that belong
+/// to another part of a divided world are 0.
 pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
     let own = own_link_stats(world, members).into_iter();
     own.map(|it| it.map(Option::unwrap_or_default)).collect()
