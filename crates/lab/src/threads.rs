@@ -25,7 +25,7 @@ impl Threads {
         })
     }
 
-    /// Number of threads for this many items.
+    /// Number of threads that are useful for this many items.
     fn worth(self, items: usize) -> usize {
         self.0.min(items / WORTH_A_THREAD).max(1)
     }
@@ -64,15 +64,15 @@ impl Crew for Team {
     }
 }
 
-/// See [`Crew::together`]; `builder` gives the properties of the thread of a part.
+/// Implements [`Crew::together`]. `builder` returns the builder of the thread of a part.
 fn together(
     parts: usize,
     builder: impl Fn(usize) -> Builder,
     others: &(dyn Fn(usize) + Sync),
     first: &mut dyn FnMut(),
 ) -> io::Result<()> {
-    // Whether all threads exist. Parts wait for each other, so that none may begin before. Locked
-    // until it is decided.
+    // Whether all threads were started. The lock is held until this is known, because parts wait
+    // for each other and therefore no part may begin before all threads exist.
     let gate = RwLock::new(false);
     let is_open = || *gate.read().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
@@ -115,11 +115,12 @@ mod tests {
         assert_eq!(numbers.into_inner(), 1 + 2 + 3);
     }
 
-    /// The parts that could be started would wait for the other forever.
+    /// If one thread cannot be started, the other parts would wait for its part forever, so they
+    /// should not begin.
     #[test]
     fn no_part_begins_if_a_thread_cannot_be_started() {
         for missing in 1..4 {
-            // No address space has room for this stack.
+            // A stack of this size does not fit into the address space.
             let builder = |part| match part == missing {
                 true => Builder::new().stack_size(1 << 60),
                 false => Builder::new(),

@@ -1,4 +1,5 @@
-//! Runs whose world is divided among threads: records and samples are those of one thread.
+//! Tests of runs whose world is divided among threads: records and samples should equal those of a
+//! run on one thread.
 
 use std::fmt::Write as _;
 use std::io;
@@ -19,7 +20,8 @@ fn run(unit: &PlannedRun<'_>, threads: usize) -> Result<(RunRecord, Vec<String>)
     Ok((record, series.collect()))
 }
 
-/// Compares a unit with several numbers of threads; returns whether its world can be divided.
+/// Compares the results of a unit with one thread and with several. Returns whether its world can
+/// be divided.
 fn compare(unit: &PlannedRun<'_>, case: &str) -> bool {
     let one = run(unit, 1).unwrap_or_else(|error| panic!("{case}: {error}"));
     let mut divided = false;
@@ -151,8 +153,8 @@ statistic = ["p50", "p95"]
 window = ["1 s", "3 s"]
 "#;
 
-/// A random tree of nodes with flows between them; some have more nodes with two paths or without
-/// wires.
+/// A spec of a random tree of nodes with flows between them. Some specs also have hosts with two
+/// paths, or a wireless cell.
 fn random(seed: u64) -> String {
     let mut rng = Seed::new(seed, 0).stream("divided");
     let mut pick = |count: usize| Rng::below(&mut rng, count as u64) as usize;
@@ -232,7 +234,7 @@ fn random(seed: u64) -> String {
             );
         }
         if pick(6) == 0 {
-            // Its ends stay together.
+            // This metric requires that both ends of the flow are in the same part.
             let _ = writeln!(
                 text,
                 "[[experiment.measure]]\nmetric = \"mean_one_way_delay\"\nflow = \"f{flow}\""
@@ -317,7 +319,7 @@ fn examples_give_the_same_results_with_any_number_of_threads() {
     assert_eq!(divided, DIVIDED);
 }
 
-/// The error names the reasons for which all nodes must stay together.
+/// The error should name the reasons why all nodes must stay together.
 #[test]
 fn a_world_that_cannot_be_divided_says_why() {
     let text = |delay: &str, measure: &str| {
@@ -350,7 +352,8 @@ fn a_world_that_cannot_be_divided_says_why() {
     }
 }
 
-/// A series that both ends record keeps the ends of its own flow together, not those of others.
+/// A series that both ends of a flow record should keep only the ends of this flow in the same
+/// part.
 #[test]
 fn only_recorded_flows_are_kept_together() {
     let text = |recorded: &str, probes: &str| {
@@ -397,7 +400,8 @@ fn only_recorded_flows_are_kept_together() {
     }
 }
 
-/// A path over satellites takes at least as long as light on a straight line between its ends.
+/// The delay of a path over satellites is at least that of light on a straight line between its
+/// ends. If the ends differ, the world can therefore be divided at this link.
 #[test]
 fn a_path_over_satellites_divides_a_world() {
     let text = |to: &str| {
@@ -415,7 +419,7 @@ fn a_path_over_satellites_divides_a_world() {
     }
 }
 
-/// Threads that cannot be started.
+/// A crew whose threads cannot be started.
 struct Absent;
 
 impl Crew for Absent {
