@@ -18,21 +18,21 @@ pub(crate) fn opposite(interface: u32) -> u32 {
 }
 
 impl NodeId {
-    /// Index in the order of adding, from 0.
+    /// Index in the order in which nodes were added, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl LinkId {
-    /// Index in the order of adding, from 0.
+    /// Index in the order in which links were added, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl MediumId {
-    /// Index in the order of adding, from 0.
+    /// Index in the order in which media were added, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -359,17 +359,17 @@ impl Topology {
         self.link_names.get(name).copied().map(LinkId)
     }
 
-    /// All nodes, in the order of adding.
+    /// All nodes, in the order in which they were added.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// All links, in the order of adding.
+    /// All links, in the order in which they were added.
     pub fn links(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
         (0..self.links.len() as u32).map(LinkId)
     }
 
-    /// The links of `node`, in the order of adding.
+    /// The links of `node`, in the order in which they were added.
     pub fn links_of(&self, node: NodeId) -> impl Iterator<Item = LinkId> + '_ {
         let interfaces = self.nodes.get(node.index()).map(|node| &node.interfaces);
         let interfaces = interfaces.into_iter().flatten();
@@ -462,7 +462,7 @@ pub(crate) fn lane(link: LinkId, direction: LinkDirection) -> usize {
     link.index() * 2 + direction as usize
 }
 
-/// Each node with the next one.
+/// Pairs of consecutive nodes.
 fn successive(nodes: impl Iterator<Item = NodeId> + Clone) -> impl Iterator<Item = [NodeId; 2]> {
     let next = nodes.clone().skip(1);
     nodes.zip(next).map(|(one, other)| [one, other])

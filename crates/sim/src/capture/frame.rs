@@ -19,7 +19,7 @@ pub struct CapturedPacket<'a> {
     /// Time at which the packet passed the interface: nanoseconds since 1970, or since the start of
     /// the simulation.
     pub at: Nanos,
-    /// Interface, counted from 0 in the order of their names.
+    /// Index of the interface in the list of the file's interface names, from 0.
     pub interface: u32,
     /// Direction.
     pub way: Way,

@@ -236,8 +236,8 @@ impl EventDriven {
     fn wake_up(&mut self, now: Nanos) -> Option<Nanos> {
         let outage = self.ingress.next_outage(now).unwrap_or(now);
         let asked = self.queue.wake_up(now).unwrap_or(Nanos::MAX);
-        // At least 1 ns later, because a discipline that repeatedly requests the present time would
-        // stop simulated time.
+        // The call is at least 1 ns later, because a discipline that repeatedly requests the
+        // present time would stop simulated time.
         Some(asked.max(now + 1).min(outage))
     }
 

@@ -79,8 +79,8 @@ pub struct StationStats {
     pub duplicates: u64,
     /// Frames that were detected but not decoded.
     pub spoiled: u64,
-    /// Signals that overlapped another frame so that both were lost, or that could not be separated
-    /// from it.
+    /// Signals that were lost because they overlapped other signals. A frame that was being
+    /// received was then lost, too.
     pub collisions: u64,
     /// Signals during which a much stronger frame was still decoded (capture).
     pub captures: u64,

@@ -110,7 +110,8 @@ pub enum SignalStart {
     WhileTransmitting,
     /// The receiver continues to follow the previous frame, which is strong enough.
     Captured,
-    /// The new frame overlaps another frame, and both frames are lost.
+    /// The new frame overlaps other signals and is lost. A frame that the receiver was following is
+    /// then lost, too.
     Collided,
 }
 

@@ -13,8 +13,8 @@ use crate::topology::lane;
 impl World {
     /// Restricts the world to the events of the nodes of `part`. `owners` contains the part of each
     /// node, in the order of node indices. Worlds of the same topology, agents and seed that are
-    /// restricted to different parts together give the results of one undivided world. For this,
-    /// these functions must be called for each window, each for all parts:
+    /// restricted to different parts together give the results of one undivided world. For each
+    /// window, the caller must call these functions in this order, each for all parts:
     ///
     /// 1. [`World::next_event`] and [`World::take_crossings`]: the window begins at the earliest of
     ///    these events and of the arrivals of these packets;
