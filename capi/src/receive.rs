@@ -42,8 +42,8 @@ impl ReceivedPiece {
 /// socket carries associations, and a socket that was never connected receives no messages.
 pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
     let one_to_one = socket_type(fd).is_some_and(|it| it.style == SocketStyle::OneToOne);
-    // Without a query, the available data can be read from sockets of other styles, and from a
-    // socket that awaits data.
+    // No query is needed for a socket of another style, or for a socket that is known to await
+    // data: its available data can be read.
     if !one_to_one || send_cache::awaits(fd) {
         return Ok(());
     }

@@ -105,7 +105,7 @@ async fn deliver(
     }
 }
 
-/// Reads and discards data after a program has shut down receiving. Without it the peer could not
+/// Reads and discards data after a program has shut down receiving. Otherwise the peer could not
 /// complete its shutdown, because its messages would find no buffer space.
 async fn discard_messages(association: &Association) -> Result<(), Option<AssociationError>> {
     loop {

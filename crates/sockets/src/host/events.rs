@@ -10,8 +10,8 @@ use super::notify::send_notification;
 use super::socket::SocketAssociation;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
-/// Whether the event aborts the incomplete message of this stream and kind, or may replace an event
-/// that did.
+/// Whether the event ends the incomplete message of this stream, ordered or unordered, without its
+/// last part. `Missed` counts too, because a missed event may have been such an abort.
 pub(super) fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
     match event {
         Event::PartialDeliveryAborted {

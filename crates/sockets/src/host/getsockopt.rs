@@ -147,7 +147,7 @@ fn limited(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// struct sctp_status.
+/// Value of SCTP_STATUS: struct sctp_status.
 fn status(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     let status = assoc.status()?;
     let mut out = Vec::new();
@@ -163,7 +163,7 @@ fn status(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// enum sctp_sstat_state.
+/// State of an association as a value of enum sctp_sstat_state.
 fn state(state: AssociationState) -> u32 {
     match state {
         AssociationState::CookieWait => 2,
@@ -177,7 +177,7 @@ fn state(state: AssociationState) -> u32 {
     }
 }
 
-/// struct sctp_paddrinfo.
+/// State of a path as struct sctp_paddrinfo.
 fn path_info(assoc: &SocketAssociation, path: &PathStatus, port: u16) -> Vec<u8> {
     const INACTIVE: u32 = 0;
     const POTENTIALLY_FAILED: u32 = 1;
@@ -223,7 +223,7 @@ fn path_of(status: &Status, address: SocketAddr) -> Option<&PathStatus> {
     paths.find(same)
 }
 
-/// struct sctp_prim.
+/// Value of SCTP_PRIMARY_ADDR: struct sctp_prim.
 fn primary(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     let status = assoc.status()?;
     let mut out = assoc.number.to_ne_bytes().to_vec();
@@ -236,7 +236,7 @@ fn count(socket: &Socket) -> u32 {
     socket.state().assocs.len() as u32
 }
 
-/// struct sctp_assoc_ids.
+/// Value of SCTP_GET_ASSOC_ID_LIST: struct sctp_assoc_ids.
 fn numbers(socket: &Socket) -> Vec<u8> {
     let state = socket.state();
     let mut out = (state.assocs.len() as u32).to_ne_bytes().to_vec();
@@ -246,7 +246,7 @@ fn numbers(socket: &Socket) -> Vec<u8> {
     out
 }
 
-/// struct sctp_assoc_stats; counters that this stack lacks are 0.
+/// Value of SCTP_GET_ASSOC_STATS: struct sctp_assoc_stats; counters that this stack lacks are 0.
 fn statistics(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     let status = assoc.status()?;
     let (sender, port) = (&status.counters.sender, status.peer_port);
@@ -264,8 +264,8 @@ fn statistics(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// struct sctp_prstatus: stream at 4, policy at 6, then the numbers of abandoned messages (unsent
-/// and sent).
+/// Value of SCTP_PR_ASSOC_STATUS or SCTP_PR_STREAM_STATUS: struct sctp_prstatus, with the stream at
+/// byte 4, the policy at byte 6, then the numbers of abandoned messages (unsent and sent).
 fn abandoned(assoc: &SocketAssociation, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
     const EVERY_POLICY: u16 = 0x80;
     let short = |at: usize| {
@@ -290,7 +290,8 @@ fn abandoned(assoc: &SocketAssociation, option: i32, given: &[u8]) -> Result<Vec
     Ok(out)
 }
 
-/// struct sctp_hmacalgo, struct sctp_authkeyid, struct sctp_authchunks.
+/// Value of an option of AUTH: struct sctp_hmacalgo, struct sctp_authkeyid or struct
+/// sctp_authchunks.
 fn authentication(
     socket: &Socket,
     assoc: Option<&SocketAssociation>,

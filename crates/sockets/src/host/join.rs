@@ -122,7 +122,8 @@ impl JoinRequirements {
         }
     }
 
-    /// Why a command with other requirements cannot use the host of these; both are of one version.
+    /// Why a command with the requirements `wanted` cannot use a host with these requirements; both
+    /// have the same version.
     fn difference(&self, wanted: &Self) -> String {
         if self.auth != wanted.auth {
             let [own, wanted] =

@@ -60,8 +60,8 @@ impl Table {
         place.map(|it| it.endpoint.clone())
     }
 
-    /// The endpoint at which this socket listens, if the socket has listened there first of those
-    /// that listen now. Its options are those of new associations.
+    /// The endpoint at which this socket listens, if it is the first of the sockets that listen
+    /// there. New associations get the options of the first socket.
     pub(super) fn decided_endpoint(&self, socket: &Socket) -> Option<Endpoint> {
         let decides =
             |it: &&ListenerSet| it.sockets.first().is_some_and(|it| it.name == socket.name);

@@ -320,7 +320,7 @@ impl Host {
         async move { use_of.none().await }
     }
 
-    /// Usage of the host, which can be awaited.
+    /// Handle that reports whether the host is in use, and that can wait until it is unused.
     pub fn use_of(&self) -> Use {
         Use(Arc::clone(&self.known))
     }

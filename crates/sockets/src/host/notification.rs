@@ -227,7 +227,7 @@ pub(super) enum AuthKeyEvent {
     NoAuth = 2,
 }
 
-/// struct sctp_authkey_event.
+/// Notification SCTP_AUTHENTICATION_EVENT: struct sctp_authkey_event.
 pub(super) fn auth_key_event(key: u16, news: AuthKeyEvent, association: u32) -> Notification {
     let named = association.to_ne_bytes();
     let rest = [
@@ -251,7 +251,7 @@ fn of_path(address: SocketAddr, [state, error]: [u32; 2], association: u32) -> N
     notification(PEER_ADDR_CHANGE, 0, &rest.concat())
 }
 
-/// struct sctp_sender_dry_event.
+/// Notification SCTP_SENDER_DRY_EVENT: struct sctp_sender_dry_event.
 pub(super) fn sender_dry(association: u32) -> Notification {
     notification(SENDER_DRY, 0, &association.to_ne_bytes())
 }

@@ -117,8 +117,8 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     }
 }
 
-/// The scheduler with this number in SCTP_STREAM_SCHEDULER, for which Linux has the schedulers of
-/// RFC 8260 §4.3.2. The option table has rejected other numbers.
+/// The scheduler with this number in SCTP_STREAM_SCHEDULER. The numbers are Linux's; the schedulers
+/// are those of RFC 8260 §4.3.2. The option table has rejected other numbers.
 pub(super) fn scheduler(number: u32) -> SchedulerKind {
     match number {
         1 => SchedulerKind::Priority,
