@@ -3,10 +3,9 @@
 //!
 //! Names are those of the draft. The algorithm needs selective acknowledgements, and a rate sample
 //! with each acknowledgement. The draft chooses the time of the next probe at random. Here it is
-//! derived from the bytes delivered so far, so that a run can be repeated. The quantization budget,
-//! which the draft increases for segmentation offload, is one send quantum, as for a sender without
-//! offload. The draft does not specify a response to ECN marks. Here a mark bounds the model like a
-//! loss in the same round trip.
+//! derived from the bytes delivered so far, so that a run can be repeated. The offload budget is
+//! one send quantum, as for a sender without segmentation offload. The draft does not specify a
+//! response to ECN marks. Here a mark bounds the model like a loss in the same round trip.
 //!
 //! `phases` contains the state machine, `model` the model of the path.
 

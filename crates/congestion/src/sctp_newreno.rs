@@ -63,9 +63,9 @@ pub struct SctpParameters {
     /// Whether a timeout at a window of at most one unit leaves ssthresh unchanged (the module of
     /// ns-2.35). According to the RFCs it is set again.
     pub repeated_timeout_keeps_ssthresh: bool,
-    /// Idle decay changes only windows above this number of units, and raises such a window to the
-    /// minimum if it is below it (the module of ns-2.35, 2 units). `None`: idle decay changes only
-    /// windows above the minimum.
+    /// Idle decay changes only windows above this number of units. If such a window is below the
+    /// minimum, idle decay raises it to the minimum (the module of ns-2.35, 2 units). `None`: idle
+    /// decay changes only windows above the minimum.
     pub idle_decay_above_units: Option<u64>,
     /// Whether ssthresh is set to cwnd before idle decay first reduces the window (RFC 9260
     /// §7.2.1).

@@ -53,7 +53,7 @@ impl Router {
     }
 
     /// Lower bound on the delay of all paths, seconds: that of a straight line to the other end, or
-    /// to a gateway.
+    /// of a straight line to a gateway and the fibre from there, whichever is smaller.
     pub fn least_delay(&self) -> f64 {
         let earth = self.constellation.sky().earth;
         let from = self.from.position(earth);

@@ -112,8 +112,8 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
 ];
 
 /// The candidate that is suggested for `found`. A candidate of which `found` is a former name, or a
-/// term in other programs, is preferred. Then follow the most similar candidate, and the only
-/// candidate that begins with `found` or contains it as a word.
+/// term in other programs, is preferred. If there is none, the most similar candidate is suggested;
+/// if no candidate is similar, the only one that begins with `found` or contains it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MAX_BYTES {
         return None;
