@@ -49,13 +49,24 @@ pub enum WriteError {
     Closed,
 }
 
+/// Options of most segments after the handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SegmentForm {
+    /// None.
+    #[default]
+    Plain,
+    /// Only timestamps.
+    Timestamps,
+    /// The options vary, because accurate ECN is in use.
+    Variable,
+}
+
 /// Results of the negotiation: options that both SYNs carried.
 #[derive(Clone, Copy, Debug, Default)]
 struct Negotiated {
     sack: bool,
     timestamps: bool,
-    /// Segments carry timestamps, or accurate ECN is in use, so the fast paths do not apply.
-    no_fast_path: bool,
+    form: SegmentForm,
     /// Both ends scale their windows.
     scaled: bool,
     /// Left shift of the windows that this end advertises, and of the windows that the peer

@@ -35,7 +35,7 @@ fn config(draw: &mut Draw) -> Config {
     };
     let mut profile = Profile::by_name(name).expect("it is named");
     profile.limited_transmit = draw.chance(50);
-    profile.timestamps = draw.chance(10);
+    profile.timestamps = draw.chance(40);
     profile.delayed_ack = draw.chance(50);
     profile.nagle = draw.chance(50);
     profile.ecn = draw.chance(20);

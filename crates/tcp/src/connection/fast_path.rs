@@ -1,5 +1,6 @@
 //! Fast path of an established connection. It handles three cases: data that is next in order at an
-//! end that only receives, acknowledgements of new data, and outgoing segments without options.
+//! end that only receives, acknowledgements of new data, and outgoing segments without options other
+//! than timestamps.
 //!
 //! The results must be the same as those of [`receive`](super::receive) and
 //! [`transmit`](super::transmit), which handle every segment for which a condition of the fast path
@@ -10,7 +11,7 @@ use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{FastHeader, Flags, HEADER, is_intact};
 use bytes::BytesMut;
 
-use super::Connection;
+use super::{Connection, SegmentForm};
 use crate::state::State;
 use crate::tx::Plan;
 
@@ -31,7 +32,7 @@ impl Connection {
             || header.source_port != self.ports.remote
             || header.destination_port != self.ports.local
             || header.sequence_number != self.acknowledgment_number()
-            || self.negotiated.no_fast_path
+            || self.negotiated.form != SegmentForm::Plain
             || self.path != Some(path)
             || (self.config.checksum && !is_intact(datagram, (path.remote, path.local)))
         {
@@ -65,8 +66,8 @@ impl Connection {
         is_taken
     }
 
-    /// Writes a segment if it has no options and its data is contiguous. `begin` holds the offset
-    /// and the flags of the segment.
+    /// Writes a segment if it has no options but timestamps, and its data is contiguous. `begin`
+    /// holds the offset and the flags of the segment.
     #[inline(always)]
     pub(super) fn write_fast_path(
         &mut self,
@@ -77,7 +78,8 @@ impl Connection {
         plan: Option<&Plan>,
         out: &mut BytesMut,
     ) -> Option<Transmit> {
-        if self.negotiated.no_fast_path || self.receiver.has_sack_blocks() {
+        let form = self.negotiated.form;
+        if form == SegmentForm::Variable || self.receiver.has_sack_blocks() {
             return None;
         }
         let data = match plan {
@@ -97,7 +99,13 @@ impl Connection {
             window: (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16,
         };
         let addresses = (path.local, path.remote);
-        let len = header.encode(out, addresses, self.config.checksum, data);
+        let checksum = self.config.checksum;
+        let len = if form == SegmentForm::Plain {
+            header.encode(out, addresses, checksum, [], data)
+        } else {
+            let options = self.timestamps(now).aligned();
+            header.encode(out, addresses, checksum, options, data)
+        };
         Some(Transmit {
             path,
             len,

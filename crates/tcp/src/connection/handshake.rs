@@ -5,7 +5,7 @@ use anabranch_transport::{Ecn, Nanos, Path};
 use anabranch_wire::tcp::{Flags, Header, Options, Segment};
 
 use super::ecn::EcnSupport;
-use super::{Connection, Negotiated};
+use super::{Connection, Negotiated, SegmentForm};
 use crate::event::{Event, Failure};
 use crate::state::State;
 use crate::tx::Settled;
@@ -75,7 +75,13 @@ impl Connection {
         self.negotiated = Negotiated {
             sack: profile.sack && options.sack_permitted,
             timestamps,
-            no_fast_path: timestamps || self.ecn.accurate_mut().is_some(),
+            form: if self.ecn.accurate_mut().is_some() {
+                SegmentForm::Variable
+            } else if timestamps {
+                SegmentForm::Timestamps
+            } else {
+                SegmentForm::Plain
+            },
             scaled,
             local_shift: if scaled { self.shift_for_buffer() } else { 0 },
             peer_shift: if scaled {

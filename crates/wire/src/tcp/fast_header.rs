@@ -1,11 +1,11 @@
-//! Fast path for headers without options, because most segments have none. Encoding and decoding
-//! have a fixed size.
+//! Fast path for headers whose options have a fixed length, because most segments have no options
+//! or only timestamps. Headers with options are encoded by the fast path, but not decoded.
 
 use std::net::IpAddr;
 
 use bytes::BytesMut;
 
-use super::{Flags, HEADER, fill_checksum};
+use super::{Flags, HEADER, MAX_OPTIONS, fill_checksum};
 use crate::checksum::internet_tcp;
 use crate::serial::SeqNumber;
 
@@ -20,7 +20,7 @@ fn offset_bits(options: usize) -> u16 {
     (((HEADER + options) / 4) as u16) << 12
 }
 
-/// A header of 20 bytes without options and urgent data.
+/// The 20 bytes of a header before its options, without urgent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastHeader {
     /// Port of the sender.
@@ -96,20 +96,24 @@ impl FastHeader {
         bytes
     }
 
-    /// Appends a segment with this header and `payload`, and returns its length in bytes, as
-    /// [`Header::encode`](super::Header::encode) does.
+    /// Appends a segment with this header, encoded `options` of a fixed length (a multiple of 4
+    /// bytes up to [`MAX_OPTIONS`](super::MAX_OPTIONS)) and `payload`, and returns its length in
+    /// bytes, as [`Header::encode`](super::Header::encode) does.
     #[inline(always)]
-    pub fn encode(
+    pub fn encode<const OPTIONS: usize>(
         &self,
         out: &mut BytesMut,
         addresses: (IpAddr, IpAddr),
         checksum: bool,
+        options: [u8; OPTIONS],
         payload: &[u8],
     ) -> usize {
+        const { assert!(OPTIONS.is_multiple_of(4) && OPTIONS <= MAX_OPTIONS) };
         let start = out.len();
-        let length = HEADER + payload.len();
+        let length = HEADER + OPTIONS + payload.len();
         out.reserve(length);
-        out.extend_from_slice(&self.bytes(0));
+        out.extend_from_slice(&self.bytes(OPTIONS));
+        out.extend_from_slice(&options);
         out.extend_from_slice(payload);
         if checksum {
             fill_checksum(&mut out[start..], addresses);
@@ -191,6 +195,18 @@ mod tests {
                     header.encode(&mut long, addresses(), checksum, [&text[..]]);
                     let long = long.freeze();
                     assert_eq!(is_intact(&long, addresses()), checksum);
+                    if let Some(timestamps) = header.options.timestamps {
+                        let mut out = BytesMut::from(&b"before"[..]);
+                        let options = timestamps.aligned();
+                        let length = (header.fixed()).encode(
+                            &mut out,
+                            addresses(),
+                            checksum,
+                            options,
+                            &text,
+                        );
+                        assert_eq!((&out[6..], length), (&long[..], long.len()));
+                    }
                     let Some(short) = FastHeader::read(&long) else {
                         let others = flags & !(Flags::ACK.0 | Flags::PSH.0) != 0;
                         let bare = !Flags(flags).contains(Flags::ACK);
@@ -199,7 +215,7 @@ mod tests {
                     };
                     plain += 1;
                     let mut out = BytesMut::from(&b"before"[..]);
-                    let length = short.encode(&mut out, addresses(), checksum, &text);
+                    let length = short.encode(&mut out, addresses(), checksum, [], &text);
                     assert_eq!((&out[6..], length), (&long[..], long.len()));
                     let segment = Segment::parse(&long, addresses(), Checksum::Ignore);
                     let expected = Segment {

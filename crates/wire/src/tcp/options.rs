@@ -21,6 +21,10 @@ const ACCURATE_ECN_1: u8 = 174;
 const BLOCK: usize = 8;
 /// Length of a counter in an AccECN option, bytes.
 const COUNTER: usize = 3;
+/// Length of a Timestamps option with the two NOPs before it, bytes (RFC 7323 Appendix A).
+const TIMESTAMPS_ALIGNED: usize = 12;
+/// The bytes of this form before the two timestamps.
+const TIMESTAMPS_PREFIX: [u8; 4] = [NOP, NOP, TIMESTAMPS, 10];
 /// Maximum length of an AccECN option with its padding, bytes.
 const MAX_ACCURATE_ECN: usize = (2 + 3 * COUNTER).next_multiple_of(4);
 
@@ -153,6 +157,29 @@ pub struct Timestamps {
     pub echo_reply: u32,
 }
 
+impl Timestamps {
+    /// The option after two NOPs, which align its numbers (RFC 7323 Appendix A).
+    #[inline(always)]
+    pub fn aligned(self) -> [u8; TIMESTAMPS_ALIGNED] {
+        let mut bytes = [0; TIMESTAMPS_ALIGNED];
+        bytes[..4].copy_from_slice(&TIMESTAMPS_PREFIX);
+        bytes[4..8].copy_from_slice(&self.value.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.echo_reply.to_be_bytes());
+        bytes
+    }
+
+    /// Decodes the options of a header that has only this one, in the aligned form.
+    #[inline(always)]
+    fn only(options: &[u8]) -> Option<Self> {
+        let bytes: &[u8; TIMESTAMPS_ALIGNED] = options.try_into().ok()?;
+        let &[p0, p1, p2, p3, v0, v1, v2, v3, e0, e1, e2, e3] = bytes;
+        ([p0, p1, p2, p3] == TIMESTAMPS_PREFIX).then_some(Self {
+            value: u32::from_be_bytes([v0, v1, v2, v3]),
+            echo_reply: u32::from_be_bytes([e0, e1, e2, e3]),
+        })
+    }
+}
+
 /// A contiguous range of received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
@@ -245,7 +272,11 @@ impl Options {
         four(self.maximum_segment_size.is_some())
             + four(self.window_scale.is_some())
             + four(self.sack_permitted)
-            + if self.timestamps.is_some() { 12 } else { 0 }
+            + if self.timestamps.is_some() {
+                TIMESTAMPS_ALIGNED
+            } else {
+                0
+            }
             + self
                 .accurate_ecn
                 .map_or(0, |it| it.len().next_multiple_of(4))
@@ -268,10 +299,8 @@ impl Options {
         if self.sack_permitted {
             put(&[NOP, NOP, SACK_PERMITTED, 2]);
         }
-        if let Some(Timestamps { value, echo_reply }) = self.timestamps {
-            put(&[NOP, NOP, TIMESTAMPS, 10]);
-            put(&value.to_be_bytes());
-            put(&echo_reply.to_be_bytes());
+        if let Some(timestamps) = self.timestamps {
+            put(&timestamps.aligned());
         }
         if let Some(shift) = self.window_scale {
             put(&[NOP, WINDOW_SCALE, 3, shift]);
@@ -295,7 +324,19 @@ impl Options {
 
     /// Parses the options of a header. If an option is repeated, the last one takes effect. If the
     /// length of an option is invalid, the error is its kind.
-    pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, u8> {
+    #[inline]
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, u8> {
+        match Timestamps::only(bytes) {
+            Some(timestamps) => Ok(Self {
+                timestamps: Some(timestamps),
+                ..Self::default()
+            }),
+            None => Self::parse_any(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn parse_any(mut bytes: &[u8]) -> Result<Self, u8> {
         let mut options = Self::default();
         while let Some((&kind, rest)) = bytes.split_first() {
             match kind {
