@@ -42,7 +42,7 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     for entry in fs::read_dir(folder).expect("the examples") {
         let path = entry.expect("an entry").path();
-        // A folder contains an example for programs.
+        // A folder contains an example of a program, which the command does not list.
         if path.is_dir() {
             continue;
         }

@@ -17,8 +17,8 @@ pub struct Stats {
     pub bytes_acknowledged: u64,
     /// Pure acknowledgements sent: segments without data, SYN or FIN.
     pub acknowledgements_sent: u64,
-    /// Acknowledgements received that did not advance the cumulative point and that loss recovery
-    /// counted as duplicates.
+    /// Acknowledgements received that did not advance the cumulatively acknowledged offset and that
+    /// loss recovery counted as duplicates.
     pub duplicate_acknowledgements: u64,
     /// Loss recoveries started by duplicate acknowledgements or SACK.
     pub fast_retransmits: u64,

@@ -194,11 +194,11 @@ fn random_losses_cost_few_timeouts() {
 }
 
 /// Every other packet of the client is lost from segment 100 on. Recoveries follow one another, and
-/// the cumulative point lags, so more than twice the window is outstanding, most of which has
-/// already arrived. Each of the five recoveries should still halve the window. If the arriving
-/// packets are marked, the sender responds to one mark. The first recovery after it concerns the
-/// same window of data (RFC 3168 §6.1.2). The other recoveries are caused by lost retransmissions,
-/// which indicate new congestion (RFC 5681 §4.3).
+/// the cumulative acknowledgement lags behind the data that has arrived, so more than twice the
+/// window is outstanding, most of which has already arrived. Each of the five recoveries should
+/// still halve the window. If the arriving packets are marked, the sender responds to one mark. The
+/// first recovery after it concerns the same window of data (RFC 3168 §6.1.2). The other recoveries
+/// are caused by lost retransmissions, which indicate new congestion (RFC 5681 §4.3).
 #[test]
 fn the_window_falls_while_half_of_all_packets_are_lost() {
     for other in [Fate::Pass, Fate::Mark] {

@@ -190,8 +190,8 @@ fn rfc6675_rescues_the_tail() {
     assert_eq!((stats.timeouts, stats.bytes_acknowledged), (0, 10_000));
 }
 
-/// After a timeout the scoreboard is cleared (RFC 2018 §8) and filled by new acknowledgements.
-/// Reported data is not retransmitted (RFC 6675 §5.1).
+/// After a timeout the scoreboard is cleared (RFC 2018 §8) and filled by new acknowledgements. Data
+/// that they report by SACK is not retransmitted (RFC 6675 §5.1).
 #[test]
 fn rfc6675_sends_only_the_holes_after_a_timeout() {
     // Segment 1, its retransmission, and segment 5 are lost.

@@ -11,8 +11,8 @@ use crate::common::{Beside, anabranch, number_after, run, signal, text};
 /// Capacity of a pipe, bytes (pipe(7)).
 const PIPE: usize = 65_536;
 
-/// With a full pipe, as after its reader has stopped, the protocol continues, and a signal ends the
-/// server.
+/// If the pipe of its output is full, for example because the reader has stopped, the server still
+/// serves associations, and a signal ends it.
 #[test]
 fn a_server_serves_and_ends_although_its_output_is_not_read() {
     let directory = tempfile::tempdir().expect("a directory");

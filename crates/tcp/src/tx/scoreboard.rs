@@ -1,5 +1,6 @@
 //! Scoreboard: the data that the peer has reported by SACK beyond the cumulative point (RFC 2018,
-//! RFC 6675 §4).
+//! RFC 6675 §4). The cumulative point is the offset before which all data has been acknowledged
+//! (`SND.UNA`).
 //!
 //! It stores only ranges, and no record per segment. Everything else that RFC 6675 requires of a
 //! scoreboard follows from the ranges and from two offsets that only increase: `lost_to` (every gap
