@@ -70,8 +70,8 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<KeyJudgement
     judge.all
 }
 
-/// Keys that had no effect at any point so far at which they are set; a key of both directions of a
-/// link has an effect if it has one in either direction.
+/// Keys that had no effect at any of the points so far that set them. A key for both directions of
+/// a link has an effect if it has one in either direction.
 #[derive(Clone, Debug, Default)]
 pub struct IneffectiveKeys(BTreeMap<String, Option<Last>>);
 
@@ -127,7 +127,8 @@ struct Judge<'a, 'c> {
 impl Judge<'_, '_> {
     /// Checks the first population of the stations at `path`. Populations have an effect only on
     /// pairs that are drawn by population. Stations from a file are skipped, because a file may
-    /// serve several specs; their source position is that of the file name.
+    /// serve several specs; they are recognised by their source position, which is that of the file
+    /// name.
     fn populations(&mut self, spec: &Spec, ground: &Ground, path: &str) {
         let mut stations = ground.stations.iter().enumerate();
         let first = stations.find_map(|(index, it)| Some((index, it.population?)));

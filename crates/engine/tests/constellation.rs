@@ -60,8 +60,8 @@ pub fn measure(metric: &str, flow: &str) -> String {
     format!("[[measure]]\nmetric = \"{metric}\"\nflow = \"{flow}\"\n")
 }
 
-/// 1,000 km up, two links of 2 r sin 15° = 3,815.52 km each (r = 7,371.0088 km), and 1,000 km down
-/// take 32.126 ms. Sending 1028 B four times at 1 Gbit/s takes 33 us.
+/// The path consists of 1,000 km up, two links of 2 r sin 15° = 3,815.52 km each (r = 7,371.0088
+/// km), and 1,000 km down, which take 32.126 ms. Sending 1028 B four times at 1 Gbit/s takes 33 us.
 #[test]
 fn a_delay_is_that_of_the_lengths() {
     let text = ring("1 s", "1 Gbit/s", "")

@@ -73,8 +73,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// `base` with a setting, and with the settings that are required for it. These are found by
-    /// their names in error messages.
+    /// `base` with a setting, and with the settings that are required for it. The required settings
+    /// are found by their names in error messages.
     fn support(
         &self,
         base: &TransportInput,

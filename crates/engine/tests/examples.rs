@@ -165,9 +165,9 @@ fn a_group_of_none_is_switched_off() {
 }
 
 /// DualPI2 couples the two queues. A scalable sender with the codepoint ECT(1) leaves the classic
-/// sender its share, and has a shorter delay. If the scalable sender uses the classic queue it gets
-/// almost the whole rate, because it reduces its window by half of the marked share, and the
-/// classic sender by 30 % (RFC 9332, section 1).
+/// sender its share, and has a shorter delay. If the scalable sender uses the classic queue, it
+/// gets almost the whole rate: it reduces its window by half of the marked share, while the classic
+/// sender reduces its window by 30 % (RFC 9332, section 1).
 #[test]
 fn dualpi2_shares_between_scalable_and_classic() {
     for record in run("l4s", "shares", &[]) {

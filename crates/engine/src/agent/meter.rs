@@ -437,8 +437,8 @@ mod tests {
             weighting: Weighting::Samples,
         };
         let mut meter = Meter::new(kind, Window([TimeSpan(0), TimeSpan(10 * SECOND)]));
-        // A sample before there is a true value, an exact one, one 20 above 100, and one 25
-        // below 50.
+        // The samples are: one before the first true value, one equal to the true value of 100, one
+        // 20 above it, and one 25 below the true value of 50.
         for (second, value) in [(0, 7.0), (1, 100.0), (2, 120.0), (3, 25.0)] {
             meter.sample(&sample(second, Probe::RateEstimate, value));
         }

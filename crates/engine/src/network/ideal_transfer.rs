@@ -9,7 +9,8 @@ use crate::kinds::Standard;
 use crate::metric::IdealTransfer;
 
 /// Ideal of `path` in both directions, by the routes at the start of the run. `None` if packets do
-/// not arrive, or if they cross a link without a fixed rate or with a changing delay.
+/// not arrive, or if they cross a wireless cell, a constellation, a link without a rate, or a link
+/// whose delay changes.
 pub fn ideal_transfer(
     ways: &mut PathFinder<'_>,
     spec: &Spec,
@@ -37,7 +38,8 @@ pub fn ideal_transfer(
     Some(alone)
 }
 
-/// Maximum rate and propagation delay of a direction of a link; `None` if the delay changes.
+/// Maximum rate and propagation delay of a direction of a link. `None` for a wireless cell and a
+/// constellation, without a rate, and if the delay changes.
 fn of_link(
     spec: &Spec,
     kinds: &Standard,
