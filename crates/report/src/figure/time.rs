@@ -197,7 +197,7 @@ impl Maker<'_> {
         drawn.push(label, index, Mark::Printed, points.filter(inside).collect());
     }
 
-    /// Median of several series at each time, and the band that contains the middle share of them.
+    /// Median of several series at each time, and the band that contains the middle 80 % of them.
     fn middle(&self, all: &[Vec<PlotPoint>], held: bool) -> Vec<PlotPoint> {
         let times = |points: &[PlotPoint]| points.iter().map(|it| it.x).collect::<Vec<f64>>();
         let longest = all.iter().max_by_key(|points| points.len());
