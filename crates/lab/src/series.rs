@@ -558,7 +558,7 @@ fn read_point(
     Ok(point)
 }
 
-/// The x value as written in the spec that is stored as this number.
+/// The x value, as written in the spec, that is stored as this number.
 fn as_written(x: f64, sweep: &Sweep) -> SweepValue {
     let is_it = |value: &&SweepValue| match value {
         SweepValue::Text(text) => {

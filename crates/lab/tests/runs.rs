@@ -495,7 +495,7 @@ fn a_plan_does_not_depend_on_its_threads() {
 
 #[test]
 fn common_random_numbers_make_points_meet_the_same_randomness() {
-    // Two points that differ only in their x values.
+    // The sweep has two points that differ only in their x values.
     let text = SPEC
         .replace(
             "sweep = [{ parameter = \"loss\", values = [0.0, 0.05] }]",

@@ -116,7 +116,7 @@ fn three(at: &Path) -> Vec<PathBuf> {
         .zip(["1/3", "2/3", "3/3"])
         .map(|(shard, which)| simulated(&plan(), which, shard))
         .collect();
-    // The plan has 4 points with 3 replications and 2 points with 2.
+    // The plan has 4 points with 3 replications and 2 points with 2 replications.
     assert_eq!(runs, [6, 5, 5]);
     shards
 }

@@ -42,8 +42,8 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
     }
 }
 
-/// Five runs have the rates 1, 2, 3, 4 and 9: the third is the median, and the first and last
-/// determine the band. The first run is also drawn separately.
+/// Five runs have the rates 1, 2, 3, 4 and 9: the third is the median, and the band extends from
+/// the 10th to the 90th percentile. The first run is also drawn separately.
 #[test]
 fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
     let mut results = results(20);
