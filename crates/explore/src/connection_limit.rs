@@ -115,7 +115,7 @@ pub struct LimitedStream {
 
 impl LimitedStream {
     /// Returns an error if the connection must be closed. If not, registers the task to be woken
-    /// when it must.
+    /// when this becomes necessary.
     fn stays(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if let Some(leave) = &mut self.leave
             && Pin::new(leave).poll(context).is_pending()

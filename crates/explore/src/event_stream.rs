@@ -157,7 +157,7 @@ impl EventStream {
     }
 
     /// Sends the last line, if the client is connected. A request that has replaced this one waits
-    /// until then, but only for a short time.
+    /// until this line is sent, but only for a short time.
     pub fn say(&self, line: &ResponseLine<'_>) {
         let mut bytes = Bytes::from(line.bytes());
         for _ in 0..PAUSES {
