@@ -1,7 +1,7 @@
-//! Comparison of five runs of this project with the results of other programs on the paths of
-//! `validation/`. If ns-3.37 follows the specifications, the two simulators should agree. If it
-//! differs from them, a page in the folder describes the difference, and only its direction is
-//! checked. The results of Linux's TCP are also checked against a page in their folder.
+//! Comparison of means over five runs of this project with the means of ns-3.37 and of Linux's TCP,
+//! which are read from the folders `validation/ns3` and `validation/linux`. If ns-3.37 follows the
+//! specifications, the two simulators should agree. If it differs from them, the page in its folder
+//! describes the difference, and only the direction of the effect is checked.
 
 use std::collections::BTreeMap;
 

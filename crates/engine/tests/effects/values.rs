@@ -34,7 +34,7 @@ pub fn subjects(setting: &Setting, fallback: Option<&str>) -> Vec<Subject> {
         to: to.iter().map(write).collect(),
         about: setting.text(),
     };
-    // Each word must have an effect, but only one of several numbers.
+    // Each word must have an effect, but of several numbers only one must have an effect.
     let mut all: Vec<Subject> = words
         .iter()
         .map(|word| {
