@@ -94,7 +94,8 @@ pub fn ranking(question: &Question, executor: TrialExecutor<'_>) -> Result<Ranki
     })
 }
 
-/// Measured duration of the runs for the ranking, which a short run of each candidate determines.
+/// How long the runs for the ranking are measured, which is determined by a short run of each
+/// candidate.
 fn brief(
     question: &Question,
     settings: &[TunedSetting],

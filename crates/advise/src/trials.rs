@@ -249,7 +249,7 @@ fn seed(question: &Question) -> u64 {
 }
 
 /// Whether a positive result is unlikely even with the maximum number of runs. It is unlikely if
-/// the interval would not be above 0 although the true margin was one standard error above the
+/// the interval would not be above 0 even for a true margin of one standard error above the
 /// observed margin.
 fn hopeless(margin: &Summary) -> bool {
     let error = margin.deviation / (margin.replications as f64).sqrt();

@@ -31,7 +31,7 @@ const TIE: f64 = 0.01;
 pub struct WarmUp {
     /// End of the warm-up.
     pub begin: TimeSpan,
-    /// Duration of the part of the longest runs in which the end of the warm-up was searched.
+    /// Duration of the part of the longest runs that was searched for the end of the warm-up.
     pub seen: TimeSpan,
     /// Whether the runs were long enough for a reliable result.
     pub surely: bool,

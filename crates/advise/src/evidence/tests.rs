@@ -106,8 +106,8 @@ fn half_of_the_least_buffer_is_not_run() {
 
 #[test]
 fn a_path_at_half_its_size_asks_for_the_same_buffer() {
-    // Without losses everything scales with the size of the path: one with 100 000 bytes gives
-    // twice the goodput of one with 50 000.
+    // Without losses, everything scales with the bandwidth-delay product of the path: with 100,000
+    // bytes the goodput is twice that with 50,000 bytes.
     let whole = question(0.0).checked().expect("sensible");
     let half = Question {
         scale: 2,
