@@ -160,7 +160,7 @@ fn with_receipt(
 impl Association {
     /// Queues a message with `options`, and waits while the send buffer is full. By default the
     /// message is sent in order on stream 0; [`SendOptions::on`] selects another stream. With the
-    /// stream `None`, the allocation policy (`sctp.allocation`) selects the stream.
+    /// stream `None`, the allocation policy (`sctp.stream_allocation`) selects the stream.
     ///
     /// A message counts as sent when it is queued; [`Association::shutdown`] waits until everything
     /// has arrived. Messages of one task on one stream arrive in the order of the calls.

@@ -18,7 +18,7 @@ impl Association {
     /// returns [`ControlFlow::Break`], the remaining packets wait for the next call; the returned
     /// `Break(true)` means that no packet is left, and `Break(false)` that packets may be left.
     /// `unsummed`: the receiver of the packets can compute the checksums.
-    pub(crate) fn poll_all(
+    pub(crate) fn poll_transmit_batch(
         &mut self,
         now: Nanos,
         unsummed: bool,
@@ -47,9 +47,9 @@ impl Association {
         self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
     }
 
-    /// Like [`Self::poll_all`], for fast path packets only. Returns `Continue(true)` if no other
-    /// packet is due. `Break(true)`, after `each` has stopped the output, means that no packet is
-    /// left, which saves the caller another call.
+    /// Like [`Self::poll_transmit_batch`], for fast path packets only. Returns `Continue(true)` if
+    /// no other packet is due. `Break(true)`, after `each` has stopped the output, means that no
+    /// packet is left, which saves the caller another call.
     #[inline(always)]
     fn poll_fast_path(
         &mut self,

@@ -320,7 +320,9 @@ impl DetachedAssociation {
         mut each: impl FnMut(UdpTransmit, &mut BytesMut) -> ControlFlow<()>,
     ) {
         let now = self.at(now);
-        let _ = self.association.poll_all(now, false, out, &mut each);
+        let _ = self
+            .association
+            .poll_transmit_batch(now, false, out, &mut each);
         self.association.note_sending();
     }
 

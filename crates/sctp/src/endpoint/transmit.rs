@@ -159,7 +159,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return ControlFlow::Continue(());
         };
-        let flow = association.poll_all(now, unsummed, out, &mut *each);
+        let flow = association.poll_transmit_batch(now, unsummed, out, &mut *each);
         if flow == ControlFlow::Break(false) {
             return flow;
         }
