@@ -1,8 +1,8 @@
 //! Metrics, which compute the measures of a spec from the statistics of a run.
 //!
-//! To add a metric, write one file here, which declares its name and parameters in specs next to
-//! its code, and add one line to [`KINDS`]. A program can add metrics with
-//! [`Standard::with_metric`](crate::kinds::Standard::with_metric).
+//! To add a metric, write one file in this folder with the code of the metric and the declaration
+//! of its name and parameters in specs, and add one line to [`KINDS`]. A program can add metrics
+//! with [`Standard::with_metric`](crate::kinds::Standard::with_metric).
 
 use anabranch_scenario::names;
 use anabranch_scenario::quantity::Window;
@@ -126,7 +126,7 @@ pub struct MeasureNeeds {
     pub numbers: bool,
     /// Whether transfers must be tracked individually.
     pub transfers: bool,
-    /// Whether packets must be counted at both ends.
+    /// Whether the packets of the flow must be counted at both of its ends.
     pub packets: bool,
     /// Times at which the carried traffic must be recorded, nanoseconds.
     pub moments: Vec<Nanos>,
@@ -141,7 +141,7 @@ impl MeasureNeeds {
     }
 }
 
-/// Properties of a flow, for checks whether a metric applies to it.
+/// Properties of a flow from which a metric checks whether it applies to the flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowFacts<'a> {
     /// The flow in the spec.
@@ -191,8 +191,8 @@ pub trait Metric: Send + Sync {
         None
     }
 
-    /// Whether the observers of the metric observe the members of `flow`. By default they observe
-    /// the flow that the metric names.
+    /// Whether the observers of the metric observe the members of `flow`. By default this is the
+    /// case only for the flow that the metric names.
     fn watches(&self, flow: &str) -> bool {
         self.flow()
             .is_some_and(|name| names::MemberSelection::parse(name).group == flow)
@@ -269,7 +269,7 @@ impl Measures {
         })
     }
 
-    /// Whether a metric needs packets to be counted at both ends.
+    /// Whether a metric needs the packets of its flow to be counted at both ends of the flow.
     pub fn need_packets(&self) -> bool {
         self.0.iter().any(|metric| metric.needs().packets)
     }

@@ -76,7 +76,7 @@ impl Layout {
     }
 }
 
-/// A topology of the simulator, and its links for each link of the spec.
+/// A topology of the simulator, and the simulator's links that belong to each link of the spec.
 pub struct Built {
     /// The topology.
     pub topology: Topology,
@@ -235,8 +235,8 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
 }
 
 /// Node at the end of member `index` of a group of links or flows. If `name` contains the index of
-/// a node, it is this node. Otherwise it is the node with the index of the member, or the only node
-/// of the group.
+/// a node, the result is this node. Otherwise it is the node whose index is `index`, or the only
+/// node of the group.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
     let name = MemberSelection::parse(name);
     let group = name.group;

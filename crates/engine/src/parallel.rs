@@ -25,8 +25,8 @@ pub trait Crew: Sync {
     /// Number of threads.
     fn threads(&self) -> usize;
 
-    /// Number of threads that can run at the same time. If there are more parts, a thread that
-    /// waits for other parts yields its processor at once.
+    /// Number of threads that can run at the same time. If a world has more parts than this, a
+    /// thread that waits for other parts yields its processor at once.
     fn processors(&self) -> usize;
 
     /// Calls `first`, and calls `others` with each number from 1 to `parts - 1`. Each call needs a
@@ -54,7 +54,7 @@ pub(crate) fn map<T: Sync, R: Send + Sync>(
         results[at].get_or_init(|| work(&items[at]));
     });
     let given = results.into_iter().map(OnceLock::into_inner);
-    // If the executor has skipped an item, it is processed here.
+    // This thread processes the items that the executor has skipped.
     let each = given.zip(items);
     each.map(|(result, item)| result.unwrap_or_else(|| work(item)))
         .collect()

@@ -90,8 +90,8 @@ impl PlannedExperiment {
         self.source.axes()
     }
 
-    /// Resolves a point for its runs. Runs of the point that take place at the same time share the
-    /// result.
+    /// Resolves a point, as its runs require. Runs of one point that are in progress at the same
+    /// time share the result.
     ///
     /// # Errors
     /// None if kinds and files are unchanged since the plan was made, because planning has already

@@ -177,8 +177,8 @@ fn build(
     })
 }
 
-/// Checks that the total number of runs is within the limit. The message names the experiment with
-/// the most runs.
+/// Checks that the total number of runs is within the limit. The error message names the experiment
+/// with the most runs.
 fn check_runs(
     request: &PlanRequest,
     root: &SpecNode,

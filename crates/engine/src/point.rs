@@ -105,8 +105,8 @@ impl PointSummary {
         &self.shape.records
     }
 
-    /// Replaces the common data by those of another point if they are equal. Otherwise stores them
-    /// in `other`, to be shared with the next points.
+    /// Shares the records and the duration with the earlier point in `other` if they are equal.
+    /// Otherwise stores those of this point in `other`, so that the next points can share them.
     pub(crate) fn share(&mut self, other: &mut Option<Arc<Shape>>) {
         match other {
             Some(other)

@@ -1,8 +1,8 @@
 //! Probes of a flow that `[[record]]` can name, in addition to those of its transport
 //! ([`anabranch_transport::Probe`]).
 //!
-//! To add a probe, write one file here, which declares its name in specs, and add one line to
-//! [`KINDS`]. A program can add probes with
+//! To add a probe, write one file in this folder with the code of the probe and its name in specs,
+//! and add one line to [`KINDS`]. A program can add probes with
 //! [`Standard::with_probe`](crate::kinds::Standard::with_probe).
 
 use anabranch_transport::Nanos;

@@ -19,13 +19,14 @@ pub trait Runner: Sync {
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError>;
 
-    /// Kind of the unit's record. A stored record is used only for the same kind, so that results
-    /// of real sockets are never mixed with simulated ones.
+    /// Kind of the run's record, such as `simulated`. A stored record is used again only if its
+    /// kind is the same, so that results of real sockets are never mixed with simulated results.
     fn kind(&self, _unit: &PlannedRun<'_>) -> &'static str {
         "simulated"
     }
 
-    /// Kinds of the units that are not part of this project, because a program has added them.
+    /// Kinds that a program has added to those of this project, such as a congestion control, and
+    /// that the runs may use.
     fn added(&self) -> Vec<String> {
         Vec::new()
     }
@@ -35,7 +36,7 @@ pub trait Runner: Sync {
         Vec::new()
     }
 
-    /// Whether the unit must be run even if a record of it exists.
+    /// Whether the run must be executed even if its record exists.
     fn wants(&self, _unit: &PlannedRun<'_>) -> bool {
         false
     }

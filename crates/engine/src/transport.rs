@@ -293,8 +293,8 @@ impl Transports {
     }
 
     /// Builds a transport from settings whose names and values are valid. Contradictions between
-    /// settings are reported at `path`. Returns `None` if there are any, or if the transport is
-    /// unknown.
+    /// settings are reported at `path`. Returns `None` after such a contradiction, or if the
+    /// transport is unknown.
     pub fn build(
         &self,
         c: &mut Checker<'_>,

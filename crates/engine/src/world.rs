@@ -446,7 +446,7 @@ fn run_world(
         marker.look(world, now);
         skies.iter_mut().for_each(|sky| sky.look(world, now));
         if now == duration {
-            // The error does not say which capture failed, so all are named. They usually fail
+            // The error does not say which capture failed, so all are named. Captures usually fail
             // together, because they share a disk.
             world.finish().map_err(|source| WorldError::Capture {
                 name: captures

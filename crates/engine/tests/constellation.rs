@@ -129,8 +129,9 @@ fn a_handover_drops_packets_or_holds_them() {
     assert!((32.0..=35.0).contains(&lost), "{lost}");
 }
 
-/// The same handover occurs 0.5 s after the start, while there is no traffic. A flow that starts at
-/// 1 s should lose nothing, and a flow that starts at 0.7 s should lose the messages of 100 ms.
+/// The handover of the previous test begins 0.5 s after the start of the run, before the flow
+/// starts. A flow that starts at 1 s should lose nothing, and a flow that starts at 0.7 s should
+/// lose the messages of the last 100 ms of the handover.
 #[test]
 fn a_handover_takes_place_without_traffic() {
     let arrived = |begin: &str, handover: &str| {
@@ -357,7 +358,8 @@ fn bad_constellations_are_named() {
 }
 
 /// A single satellite returns to 0° N 0° E every 6,298 s. In each of the 200 revolutions of a run,
-/// a station on the opposite side sees it for 760 s, half a revolution later.
+/// a station on the opposite side of the Earth sees it for 760 s, half a revolution after it was at
+/// 0° N 0° E.
 #[test]
 fn a_station_may_wait_for_a_satellite() {
     let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";

@@ -156,7 +156,8 @@ fn a_program_writes_a_spec() {
     assert_eq!(second(&read).spec, point.spec);
 }
 
-/// The same mistakes should cause the same errors, except for line numbers.
+/// A mistake in a spec that a program builds should cause the same error as in a file, except for
+/// the line number.
 #[test]
 fn specs_built_by_a_program_are_checked_like_files() {
     for (path, value) in [

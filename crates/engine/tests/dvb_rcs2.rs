@@ -99,7 +99,8 @@ fn an_idle_link_costs_one_request_and_its_answer() {
     within_two_percent(&record, "queue_delay_mean", 0.037 + 0.560 + 0.0044);
     within_two_percent(&record, "assignment_delay_mean", 0.560);
     within_two_percent(&record, "assignment_efficiency", 160.0 / 188.0 * 100.0);
-    // Each packet occupies a slot of 0.8 ms. After 60 s the last packets have not left.
+    // Each packet occupies a slot of 0.8 ms. The tolerance is needed because the last packets have
+    // not left when the run ends after 60 s.
     let load = value(&record, "link_load_max");
     assert!((load - 10.0 * 0.8e-3 / 2.0 * 100.0).abs() < 0.02, "{load}");
     within_two_percent(

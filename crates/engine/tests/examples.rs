@@ -95,10 +95,10 @@ fn a_transfer_goes_on_after_a_handover() {
     assert_eq!(value(&runs[0], "cell-east", "drops_link_down"), 0.0);
 }
 
-/// Routes should use the second satellite as soon as it is available. A sender whose timer has
-/// expired before that waits for the next expiry. With an RTO of 1 s (RTO.Min) that doubles (RFC
-/// 9260 §6.3.3 E2; RFC 6298 §5.5), timers expire 1, 3, 7 and 15 s after the loss. Data then arrives
-/// after the 256 ms of the path.
+/// Routes should use the second satellite as soon as it is available. A sender whose retransmission
+/// timer expires before that time sends again only at the next expiry. With an RTO of 1 s (RTO.Min)
+/// that doubles (RFC 9260 §6.3.3 E2; RFC 6298 §5.5), timers expire 1, 3, 7 and 15 s after the loss.
+/// Data then arrives after the 256 ms of the path.
 #[test]
 fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
     let runs = run("two-satellites", "rises", &[]);

@@ -34,9 +34,9 @@ fn two_interfaces_are_two_paths() {
     assert!((used - 400.0 / 6.0).abs() < 1e-9, "{used}");
 }
 
-/// With the policy `nearest` stations change 0.5 s after the start, see
-/// `a_handover_drops_packets_or_holds_them`. With given times they change at these times, and lose
-/// the messages that are sent or arrive in the 300 ms after each change.
+/// With the policy `nearest`, stations change to another satellite 0.5 s after the start, see
+/// `a_handover_drops_packets_or_holds_them`. If the spec has the times of changes, stations change
+/// at these times, and lose the messages that are sent or arrive in the 300 ms after each change.
 #[test]
 fn stations_change_at_given_times() {
     let arrived = |begin: &str, changes: &str| {

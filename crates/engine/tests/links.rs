@@ -209,8 +209,8 @@ fn a_queue_has_lengths_and_delays() {
             "{metric}: {found}, {expected} expected"
         );
     }
-    // A packet is admitted less than 5 ms after one of the five has left, so it stays for five
-    // times 8 ms minus this time.
+    // The queue holds five packets, each of which takes 8 ms to transmit. The next packet is
+    // admitted less than 5 ms after one of them has left, so it stays for 40 ms minus this time.
     let [least, most] = ["p5", "p95"].map(|take| value(&format!("queue_delay_backward_{take}")));
     assert!(
         0.035 <= least && least < most && most <= 0.040 + 1e-9,
@@ -339,7 +339,7 @@ fn a_flow_that_can_reach_nothing_says_so() {
 }
 
 /// If a link can carry the packets of a flow only after the flow has ended, the plan is valid. The
-/// flow delivers nothing, and the run should report it.
+/// flow then delivers nothing, and the record of the run should contain a message about this.
 #[test]
 fn a_flow_whose_packets_are_too_large_says_so() {
     let narrow = |until: &str| {
@@ -362,7 +362,8 @@ fn a_flow_whose_packets_are_too_large_says_so() {
     assert!(dropped.is_some_and(|it| it > 10), "{failure}");
 }
 
-/// All tables of such a run have zeros, so the run should report the reason.
+/// All tables of a run without deliveries contain zeros, so its record should state that the flow
+/// delivered nothing.
 #[test]
 fn a_flow_that_delivers_nothing_says_so() {
     let all = "loss = { model = \"bernoulli\", probability = 1 }";

@@ -6,9 +6,9 @@ use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
 /// A server, a gateway at a distance of one millisecond, and a browser behind a satellite with a
-/// one-way delay of 280 ms. The gateway has the keys `gateway`. The server sends 40 segments over
-/// an established connection; they fit into the 65,535 B that a SYN-ACK can advertise (RFC 7323
-/// §2.2).
+/// one-way delay of 280 ms. `gateway` contains further keys of the gateway's table. The server
+/// sends 40 segments over an established connection; they fit into the 65,535 B that a SYN-ACK can
+/// advertise (RFC 7323 §2.2).
 fn spec(gateway: &str, loss: f64) -> String {
     format!(
         r#"

@@ -9,17 +9,18 @@ use super::common_parameters::LINK;
 use super::{BoxedMetric, Metric, ResultName, RunData};
 
 kind! {
-    /// Parameter of both metrics: the link.
+    /// Parameter of the two metrics of capacity assignments: the link with the assigned slots.
     struct AssignmentConfig {
         link: String as LINK;
     }
     /// Delay of capacity assignments, s: time from a request to the superframe in which the
     /// requested volume is assigned completely (VBDC), or in which a requested rate gets its first
     /// slot (RBDC). The values are the mean (`assignment_delay_mean`) and the maximum
-    /// (`assignment_delay_max`). For links with the queue `dvb-rcs2`.
+    /// (`assignment_delay_max`). Defined only for links with the queue `dvb-rcs2`.
     pub(super) static DELAY: KindEntry<BoxedMetric> = "assignment_delay", |it, ()| Ok(it.of(Quantity::Delay));
     /// Share of assigned slots that was used, %: bytes of packets in the assigned slots of a link,
-    /// divided by the capacity of these slots in bytes. For links with the queue `dvb-rcs2`.
+    /// divided by the capacity of these slots in bytes. Defined only for links with the queue
+    /// `dvb-rcs2`.
     pub(super) static EFFICIENCY: KindEntry<BoxedMetric> =
         "assignment_efficiency", |it, ()| Ok(it.of(Quantity::Efficiency));
 }

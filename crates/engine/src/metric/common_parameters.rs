@@ -5,7 +5,7 @@ use anabranch_settings::{
 };
 use anabranch_transport::{Nanos, Probe};
 
-/// Value kind of a time.
+/// Kind of the values of a parameter that is a time.
 pub const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
 /// Parameter `flow`: the flow that a metric observes.

@@ -39,7 +39,8 @@ kind! {
         Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |tally| tally.duplicates)))
     };
     /// Number of times at which a stream allocation would have used more streams than were
-    /// negotiated. Consecutive times count as one.
+    /// negotiated. After such an event, the next one counts only if fewer streams were in use in
+    /// between.
     pub(super) static STREAM_LIMITS_MET: KindEntry<BoxedMetric> = "stream_limits_met", |it, ()| {
         Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |tally| tally.stream_limits_met)))
     };

@@ -20,7 +20,7 @@ kind! {
         over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Mean congestion window, segments: mean over the members of the flow. With `weighting =
-    /// "samples"` the name is `mean_cwnd_samples`.
+    /// "samples"` the value is named `mean_cwnd_samples`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "mean_cwnd", |it, ()| Ok(Box::new(it));
 }
 

@@ -17,11 +17,11 @@ kind! {
     }
     /// End of the longest time in the window without a delivery to the receiving application, in
     /// seconds from the start of the window. If the window starts when a path fails, this is the
-    /// time until transmission resumes. A later time without a delivery is combined with the
-    /// longest one if it is at least half as long and if the deliveries between the two lasted no
-    /// longer than the longest one. The value is 0 if no time without a delivery in the window is
-    /// longer than all such times before the window. There is no value if no data is delivered
-    /// after the longest one. Mean over the members.
+    /// time until transmission resumes. A later time without a delivery counts as a continuation of
+    /// the longest one if it is at least half as long, and if the deliveries between these two
+    /// times lasted no longer than the longest one. The value is 0 if no time without a delivery in
+    /// the window is longer than all such times before the window. There is no value if no data is
+    /// delivered after the longest one. Mean over the members.
     pub(super) static RECOVERY_TIME: KindEntry<BoxedMetric> =
         "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.

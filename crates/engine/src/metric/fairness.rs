@@ -14,7 +14,7 @@ kind! {
     struct Increase {
         /// Flow that is compared.
         of: String as FLOW;
-        /// Flow with which it is compared.
+        /// Flow with which `of` is compared.
         over: String as FLOW;
         counting: Counting as COUNTING;
     }
@@ -42,13 +42,14 @@ kind! {
     struct Jain {
         /// Flows that are compared. Default: all flows.
         flows: Vec<String> = none, Kind::List(&Kind::Name("flow"));
-        /// Count each flow once, with the sum of its members.
+        /// Count each flow once, with the sum of the throughputs of its members.
         groups: bool = false, Kind::Flag;
         counting: Counting as COUNTING;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Jain's fairness index over the throughputs of all members of the flows. With `groups`: over
-    /// the flows, with the sum of the members of each flow. The series is named `all` or `groups`.
+    /// Jain's fairness index over the throughputs of all members of the flows. With `groups` the
+    /// index is computed over the flows, each with the sum of the throughputs of its members. The
+    /// series is named `groups` in this case, and `all` otherwise.
     pub(super) static JAIN_FAIRNESS: KindEntry<BoxedMetric> = "jain_fairness", |it, ()| {
         if !it.over.is_whole() && it.counting == Counting::Wire {
             let message = "a window counts what was delivered; `wire` counts the whole run";

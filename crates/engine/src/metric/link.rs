@@ -18,9 +18,10 @@ kind! {
         counting: Counting as COUNTING;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Utilisation of a link, % of its rate. By default it is the sum of the flows' throughputs
-    /// divided by the rate, as in papers. With `counting = "wire"` it counts the bytes on the wire
-    /// in the forward direction, and the name ends with `_wire`. The series is named `all`.
+    /// Utilisation of a link, % of its rate. By default it is the sum of the throughputs of all
+    /// flows, divided by the rate of the link, as papers define it. With `counting = "wire"` it is
+    /// computed from the bytes on the wire in the forward direction, and the name ends with
+    /// `_wire`. The series is named `all`.
     pub(super) static UTILIZATION: KindEntry<BoxedMetric> = "link_utilization", |it, ()| Ok(Box::new(it));
 }
 

@@ -88,8 +88,8 @@ impl Packets {
         Ok(Box::new(self))
     }
 
-    /// Delays of the first packets, ms; NaN for a packet that did not arrive. For a group, they are
-    /// those of its first member.
+    /// Delays of the first packets, ms; NaN for a packet that did not arrive. For a flow with
+    /// several members, they are the delays of its first member.
     fn first_delays(&self, seen: &RunData<'_>) -> Vec<f64> {
         let member = seen.members(&self.flow).first();
         let of = |number| {

@@ -46,7 +46,7 @@ enum One {
 }
 
 impl FromParameters for Taken {
-    /// Reads [`STATISTIC`]. A word must not be repeated.
+    /// Reads [`STATISTIC`], a list of words, none of which may be repeated.
     fn read(parameters: &KindParameters<'_>) -> Result<Self, KindError> {
         let words: Vec<String> = parameters.get(STATISTIC.name)?;
         let known = |word: &str| WORDS.iter().find(|known| known.name == word);

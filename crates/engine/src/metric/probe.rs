@@ -40,7 +40,7 @@ kind! {
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "probe", |it, ()| it.checked();
 }
 
-/// Value kind of a number above 0.
+/// Kind of the values of a parameter that is a number above 0.
 const ABOVE_ZERO: Kind = Kind::Number {
     least: 0.0,
     most: f64::INFINITY,

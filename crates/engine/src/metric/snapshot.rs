@@ -58,8 +58,8 @@ impl TrafficSnapshot {
         }
     }
 
-    /// Bytes of the given type. Bytes on the wire are those of some members of a link, which is
-    /// given by its index in the spec.
+    /// Bytes of the type `counting`. `link`, the index of a link in the spec, and the numbers of
+    /// its `members` are used only for bytes on the wire.
     pub fn bytes(&self, link: usize, members: &Range<u32>, counting: Counting) -> u64 {
         match counting {
             Counting::UniquePayload => self.payload,

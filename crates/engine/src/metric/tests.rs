@@ -196,7 +196,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
     );
 }
 
-/// Values of metrics of `tcp`, after transfers and messages were passed to its statistics.
+/// Values of metrics of the flow `tcp`, after events were added to its statistics.
 fn told(wanted: &[MetricSpec], tell: impl Fn(&mut FlowStats)) -> Vec<(String, f64)> {
     let mut outcome = outcome(&[0], &[0]);
     let tally = &mut outcome.flows[0].members[0];
@@ -322,8 +322,8 @@ fn one_word_or_several_are_taken_of_a_probe() {
     let one = [("window_early", 4.0), ("window_late", 3.0)];
     assert_eq!(told(&[of(json!("most"))], tell), named(&one));
     assert_eq!(told(&[of(json!(["most"]))], tell), named(&one));
-    // The windows of each statistic should precede those of the next. The sample at 2 s belongs to
-    // the late window, in which the value 4 has no duration.
+    // The values of one statistic in all windows should precede those of the next statistic. The
+    // sample at 2 s belongs to the late window, in which the value 4 has no duration.
     let several = [
         ("window_most_early", 4.0),
         ("window_most_late", 3.0),

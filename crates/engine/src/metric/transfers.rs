@@ -31,13 +31,14 @@ kind! {
     /// window in which it begins.
     pub(super) static COMPLETION_TIME: KindEntry<BoxedMetric> =
         "flow_completion_time", |it, ()| Ok(it.of(false));
-    /// Completion time of a transfer divided by its ideal time, which its bytes would take alone on
-    /// the path: delay + 8 x size / rate; at least 1. `delay` is the sum of the propagation delays
-    /// on the primary path of the flow, and `rate` is the smallest link rate on it, by the routes
-    /// at the start of the run. If a rate changes, its maximum counts. The ideal time does not
-    /// include handshake, headers and windows. If a transfer has an answer, it is the sum of the
-    /// times of both directions. There is no value if the path crosses a radio cell, a link without
-    /// a rate, or a link whose delay changes.
+    /// Completion time of a transfer divided by its ideal time, at least 1. The ideal time is that
+    /// of a transfer without other traffic on the path: delay + 8 x size / rate. `delay` is the sum
+    /// of the propagation delays on the primary path of the flow, and `rate` is the smallest link
+    /// rate on it, by the routes at the start of the run. If the rate of a link changes, its
+    /// maximum is used. The ideal time does not include handshake, headers and windows. If a
+    /// transfer has an answer, its ideal time is the sum of the times of both directions. There is
+    /// no value if the path crosses a radio cell, a link without a rate, or a link whose delay
+    /// changes.
     pub(super) static SLOWDOWN: KindEntry<BoxedMetric> = "slowdown", |it, ()| Ok(it.of(true));
 }
 
@@ -56,7 +57,8 @@ impl CompletionConfig {
     }
 }
 
-/// Ideal of a path: its delay and rate in both directions, without other traffic.
+/// Properties of a path that determine the ideal time of a transfer without other traffic: delay
+/// and rate in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdealTransfer {
     /// Sums of the propagation delays, nanoseconds.

@@ -36,7 +36,8 @@ pub struct ConstellationParts {
     classes: Vec<(Class, ClassParts)>,
 }
 
-/// A prepared loss model, which is built for each link, and its position.
+/// A prepared loss model, from which a separate model is built for each link, and the position of
+/// the losses on a link.
 type PreparedLoss = (
     Prepared<Box<dyn Loss>, Traffic>,
     anabranch_sim::LossPosition,

@@ -19,8 +19,8 @@ const STEP: f64 = 20.0;
 /// Minimum number of search times in a run.
 const MIN_STEPS: u32 = 200;
 /// Maximum number of positions computed in a search. With many satellites, the search times of a
-/// long run are farther apart. This is sufficient, because a station that is ever in reach of so
-/// many satellites is in reach most of the time.
+/// long run are farther apart. This is sufficient, because a station that reaches one of so many
+/// satellites at any time reaches one of them most of the time.
 const MAX_POSITIONS: usize = 500_000;
 
 /// Number of search times for a run of `duration` seconds.

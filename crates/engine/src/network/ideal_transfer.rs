@@ -1,4 +1,4 @@
-//! Ideal of a path: its delay and rate without other traffic.
+//! Delay and rate of a path, which determine the ideal time of a transfer without other traffic.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::wifi::LinkMedium;
@@ -8,9 +8,9 @@ use anabranch_transport::Nanos;
 use crate::kinds::Standard;
 use crate::metric::IdealTransfer;
 
-/// Ideal of `path` in both directions, by the routes at the start of the run. `None` if packets do
-/// not arrive, or if they cross a wireless cell, a constellation, a link without a rate, or a link
-/// whose delay changes.
+/// Delay and rate of `path` in both directions, by the routes at the start of the run. `None` if
+/// packets do not arrive, or if they cross a wireless cell, a constellation, a link without a rate,
+/// or a link whose delay changes.
 pub fn ideal_transfer(
     ways: &mut PathFinder<'_>,
     spec: &Spec,

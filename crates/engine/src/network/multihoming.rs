@@ -95,8 +95,9 @@ pub fn outages(
     Ok(pairs.into_iter().map(|pair| pair.map(at)).collect())
 }
 
-/// Interface pairs of a member's paths: those that its flow names; otherwise, for a multihomed
-/// transport, all interfaces of both hosts in order; otherwise the first interface of each host.
+/// Interface pairs of a member's paths. If its flow names paths, they are these. If not, a
+/// multihomed transport uses all interfaces of both hosts in order, and any other transport uses
+/// the first interface of each host.
 fn pairs(
     built: &Built,
     spec: &Spec,

@@ -80,7 +80,8 @@ pub(super) fn resolve_pairs(
         return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
     }
     let count = GroupSize(matrix.len() as u32);
-    // A spec that was written with its resolved values contains this count, so it is accepted.
+    // An equal count is accepted, because a spec that was saved after its pairs were resolved
+    // contains this count.
     if flow.count != GroupSize::default() && flow.count != count {
         let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
         return Err(("count", message.to_owned()));
@@ -109,9 +110,10 @@ fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<V
 }
 
 /// The first `wanted` items that are drawn without repetition, each with a probability in
-/// proportion to its weight. This is the order of exponentially distributed keys with these rates
-/// (Efraimidis and Spirakis, *Weighted random sampling with a reservoir*, 2006). Items with weight
-/// 0 are never drawn.
+/// proportion to its weight. This is achieved by giving each item a random key, exponentially
+/// distributed with its weight as rate, and taking the items with the smallest keys (Efraimidis and
+/// Spirakis, *Weighted random sampling with a reservoir*, 2006). Items with weight 0 are never
+/// drawn.
 fn weighted<T: Copy + Ord>(
     items: impl Iterator<Item = (T, f64)>,
     wanted: usize,

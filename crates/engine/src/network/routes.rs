@@ -29,7 +29,8 @@ pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId
     Ok(routes)
 }
 
-/// The IPv4 addresses of a node. A route to an address of a node applies to both IP versions.
+/// The IPv4 addresses of a node. They are sufficient for routes, because a route to an address of a
+/// node applies to both IP versions.
 fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> + '_ {
     topology.addresses(node, AddressFamily::V4)
 }

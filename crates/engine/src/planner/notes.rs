@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::point::PointIndex;
 
-/// Notes by part, each with the first point that contains the part and the index of the part there.
-/// The keys are hashes of the parts, because satellite elements may be long.
+/// Notes about each distinct part, with the first point that contains the part and the index of the
+/// part in this point. The keys are hashes of the parts, because satellite elements may be long.
 #[derive(Clone, Debug, Default)]
 pub struct PointNotes(BTreeMap<[u8; 32], (PointIndex, usize, Vec<String>)>);
 

@@ -1,5 +1,5 @@
-//! Errors at single points of an experiment's sweeps. Each is reported once, with its points if the
-//! line of the file does not show them.
+//! Errors at single points of an experiment's sweeps. Each error is reported once. The message
+//! names the points with the error if the line of the file does not show them.
 //!
 //! For example, a key that TCP has and SCTP does not is wrong only if a sweep selects SCTP. The
 //! message should then name the point, because the line of the key shows TCP.

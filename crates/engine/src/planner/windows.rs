@@ -1,5 +1,5 @@
-//! Notes about default windows that limit a flow. Such a note is needed because a comparison of
-//! transports over a long path then compares only their default windows.
+//! Notes about default windows that limit a flow. Such notes are needed because a user may not
+//! notice that a comparison of transports over a long path compares only their default windows.
 //!
 //! The default window is 65535 bytes for TCP, 64 KiB for SCTP, and more than a megabyte for QUIC.
 //! Over a geostationary satellite these defaults alone cause a factor of twenty between the
@@ -111,8 +111,9 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
     Some(Bound { key, window, note })
 }
 
-/// Capacity in bytes of the bottleneck queue of a flow, which is that of a link with the path's
-/// rate. The capacity is 0 if the queue is unlimited, or if its discipline keeps it short.
+/// Capacity in bytes of the bottleneck queue of a flow: the queue of a link whose rate equals
+/// `rate`, the rate of the path. The capacity is 0 if the queue is unlimited, or if its discipline
+/// keeps it short.
 fn queue(point: &PlannedPoint, rate: u64) -> u128 {
     let limit = |link: &Link| {
         let is_narrow = link

@@ -82,7 +82,7 @@ fn is_enough(root: &SpecNode, index: usize) -> bool {
     }
     let mentions_any =
         |node: &SpecNode, names: &BTreeSet<&str>| names.iter().any(|name| mentions(node, name));
-    // A parameter also differs between points if it mentions one that does.
+    // A parameter also differs between points if it mentions a parameter that differs.
     loop {
         let more = parameters.iter().filter(|entry| {
             !names.contains(entry.key.as_str()) && mentions_any(&entry.node, &names)

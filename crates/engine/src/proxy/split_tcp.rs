@@ -226,9 +226,9 @@ struct Relay {
     /// Bytes read from the connection with this index that do not fit into the send buffer of the
     /// other.
     held: [Option<Bytes>; 2],
-    /// Whether the peer of each connection has closed it, and whether this was forwarded to the
-    /// connection with this index.
+    /// Whether the peer of the connection with this index has closed it.
     closed: [bool; 2],
+    /// Whether the connection with this index was closed because the peer of the other has closed.
     told: [bool; 2],
     alarm: Option<Nanos>,
 }

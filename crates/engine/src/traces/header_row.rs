@@ -363,7 +363,7 @@ fn spelled(units: &[(&[&str], &'static str)], prefix: &str) -> Option<&'static s
     found.map(|(_, unit)| *unit)
 }
 
-/// Unit that starts at the first word, and the number of its words.
+/// Unit at the start of `tokens`, and the number of tokens of which it consists.
 fn unit_at(tokens: &[String]) -> Option<(Unit, usize)> {
     let word = |at: usize| tokens.get(at).map_or("", String::as_str);
     let is_second = |at: usize| spelled(TIMES, &word(at).to_lowercase()) == Some(" s");

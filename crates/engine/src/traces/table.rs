@@ -31,8 +31,8 @@ fn is_value(field: &str) -> bool {
     field.starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Calls `take` with each row of `text`, until it returns false. Each row must have the first
-/// `least` columns. `form` describes a valid line in messages.
+/// Calls `take` with each row of `text`, until it returns false. Each row must have at least
+/// `least` columns. `form` is the description of a valid line for error messages.
 ///
 /// # Errors
 /// The first invalid line: its number, the text found, and the allowed forms.

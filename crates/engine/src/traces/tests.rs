@@ -280,7 +280,8 @@ const STATION: &str = "ISS (ZARYA)
 2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537
 ";
 
-/// A path over one satellite, between places below it.
+/// The file of elements has one satellite, and the path leads over it between two places on the
+/// ground.
 #[test]
 fn a_file_of_elements_is_a_path_over_its_satellites() {
     let link = |more: &str| {

@@ -45,8 +45,8 @@ struct Positions<'a> {
 
 struct Utilization<'a> {
     links: &'a [LinkId],
-    /// For each link: index of its utilisation series in `keys`; in `ends`, index of the series of
-    /// its two satellites, and the numbers of these satellites.
+    /// For each link, `keys` has the index of its utilisation series, and `ends` has the index of
+    /// the series that records its two satellites, and their numbers.
     keys: Vec<u32>,
     ends: Vec<(u32, [usize; 2])>,
     /// Time at which the transmitters were last read, and their busy times until then, nanoseconds.

@@ -197,7 +197,7 @@ fn loads(point: &PlannedPoint, built: &Built) -> Vec<(u64, u32)> {
 }
 
 /// Assigns groups to parts of about equal load, in the order of their places. Neighbours usually
-/// have consecutive places.
+/// have consecutive places, and are therefore usually in the same part.
 fn assign(groups: &mut Groups, loads: &[(u64, u32)], parts: usize) -> Owners {
     let count = loads.len() as u32;
     let of: Vec<u32> = (0..count).map(|node| groups.of(node)).collect();

@@ -29,7 +29,7 @@ pub struct Meeting {
     /// Time of the earliest event of each part, nanoseconds, for the current round and for the next
     /// one.
     next: [Vec<AtomicU64>; 2],
-    /// Packets for each part that other parts have sent.
+    /// For each part, the packets that other parts have sent to it.
     crossings: Vec<Mutex<Vec<Crossing>>>,
     /// Samples of all parts except the first.
     samples: Mutex<Vec<(u32, SeriesSample)>>,

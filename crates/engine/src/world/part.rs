@@ -44,7 +44,8 @@ type OwnStats = Vec<[Option<LinkStats>; 2]>;
 pub struct Simulated {
     /// Statistics of the members of all flows, in the order of their numbers.
     pub flows: Vec<FlowStats>,
-    /// The links of the spec, each with its members, and their counters.
+    /// For each link of the spec, the links of the simulator that are its members; `stats` has
+    /// their counters.
     pub links: Vec<Vec<LinkId>>,
     pub stats: Vec<OwnStats>,
     pub watched: Watched,

@@ -140,7 +140,8 @@ impl RunRecorder {
                     let (mut probes, observers) =
                         measures.lane_observers(name, member, direction, end);
                     if direction == LinkDirection::Forward {
-                        // The probes of series take precedence, because they may set the bin width.
+                        // The probes of recorded series come first in the union, because they may
+                        // set the bin width.
                         let recorded = self.of_link(name, member, id, &mut series);
                         probes = recorded.union(probes);
                     }

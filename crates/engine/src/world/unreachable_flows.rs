@@ -30,9 +30,9 @@ pub fn failures(
     let spec = &point.spec;
     let end = spec.world.duration.0;
     let start = |member: &PlannedMember| start(&spec.flows[member.flow], &member.name, seed);
-    // Without outages and static routes, only flows that delivered nothing are examined. Moving
-    // satellites can also leave other flows without a path at their start, but this is not
-    // reported.
+    // If the spec has neither outages nor static routes, only flows that delivered nothing are
+    // examined. If satellites move, another flow may also have no path at its start, but this is
+    // then not reported.
     let link_outages = |link: &Link| [true, false].map(|side| !link.outages(side).is_empty());
     let class_outages = |constellation: &Constellation| {
         let classes = Class::ALL.into_iter();
@@ -247,9 +247,9 @@ mod tests {
     use crate::plan::{Plan, PlanRequest, PlannedRun};
 
     /// A world with flows between all pairs of three stations, each below one of twelve satellites.
-    /// `down` are the outages of the links, and every second flow starts at the second time.
-    /// Returns the numbers of route computations for the starts and for the times after them, and
-    /// for each flow whether it has no path at its start.
+    /// `down` is the text of the links' outages, and the flows start alternately at the two times
+    /// `starts`. Returns the numbers of route computations for the starts and for the times after
+    /// them, and for each flow whether it has no path at its start.
     fn computed(down: &str, starts: [Nanos; 2]) -> ([u64; 2], Vec<bool>) {
         let text = format!(
             r#"

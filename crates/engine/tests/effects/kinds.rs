@@ -1,5 +1,5 @@
-//! Tests of effects for the kinds of links and flows: queues, losses, delays and workloads. If its
-//! requirements are met, every parameter should change the packets that pass.
+//! Tests of effects for the kinds of links and flows: queues, losses, delays and workloads. Every
+//! parameter should change the packets that pass, if the other parameters that it requires are set.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_settings::{Datum, Fallback, Setting, Variant};

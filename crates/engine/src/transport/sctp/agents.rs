@@ -516,8 +516,8 @@ impl SinkAgent {
             };
             let size = (*left).min(self.fragment);
             let bytes = payload(&mut self.zeros, size as usize, None);
-            // If the send buffer is full, the rest of the answer stays pending. If the association
-            // has ended, the source reports that.
+            // If the send buffer is full, the rest of the answer stays pending. The end of an
+            // association is not reported here, because the source reports it.
             let options = SendOptions::on(*stream).reliable();
             if association.send(now, bytes, &options).is_err() {
                 return;
