@@ -406,6 +406,17 @@ impl Association {
         }
     }
 
+    /// Applies the setting `drain_timeout` (`true`), although the shutdown is not requested yet.
+    #[cfg(feature = "rfc6083")]
+    pub(crate) fn expect_drain(&self, drains: bool) {
+        let mut state = self.shared.lock();
+        let now = self.shared.now();
+        if let Some(association) = state.association(self.id) {
+            association.expect_drain(now, drains);
+            state.wake_driver();
+        }
+    }
+
     /// Waits until the association has ended, and returns the reason.
     ///
     /// Cancel-safe: the future has no side effects.

@@ -133,6 +133,8 @@ struct State {
     receipts: Receipts,
     early: VecDeque<Message>,
     peer_closed: bool,
+    /// Number of futures of [`SecureAssociation::shutdown`].
+    shutdowns: usize,
 }
 
 /// Receipts of messages that the peer has not acknowledged, and of some acknowledged ones.
@@ -270,6 +272,7 @@ impl SecureAssociation {
                 receipts: Receipts::default(),
                 early: handshake.early,
                 peer_closed: false,
+                shutdowns: 0,
             }),
             sending: RwLock::new(()),
         })
@@ -382,7 +385,9 @@ impl SecureAssociation {
     /// §4.9), and shuts down the association. Messages that the peer still sends are lost. To get
     /// them, call [`SecureAssociation::recv`] until it returns `None` before closing.
     ///
-    /// There is no time limit: a peer that does not read keeps the association open. So does a
+    /// The time is limited as in [`Association::shutdown`], by the setting `drain_timeout`: if the
+    /// peer acknowledges no new data for this time, the association is aborted. With
+    /// `drain_timeout` off, a peer that does not read keeps the association open, and so does a
     /// future of [`SecureAssociation::send`] that is neither polled nor dropped.
     ///
     /// Cancel-safe: if the future is dropped before close_notify was sent, messages can still be
@@ -393,6 +398,7 @@ impl SecureAssociation {
     /// stays open and should be aborted. Or the association was aborted or has failed: the last
     /// messages may not have arrived.
     pub async fn shutdown(&self) -> Result<(), SecureError> {
+        let _drain = ExpectedDrain::of(self);
         let _none_is_sent = self.sending.write().await;
         poll_fn(|cx| self.lock().receipts.poll_acknowledged(cx)).await?;
         let alert = self.lock().connection.close();
@@ -419,6 +425,30 @@ impl SecureAssociation {
         ended.unwrap_or_else(timeout).inspect_err(|error| {
             self.association.abort(error.to_string());
         })
+    }
+}
+
+/// Applies the drain timeout while at least one future of [`SecureAssociation::shutdown`] exists.
+struct ExpectedDrain<'a>(&'a SecureAssociation);
+
+impl<'a> ExpectedDrain<'a> {
+    fn of(secure: &'a SecureAssociation) -> Self {
+        let mut state = secure.lock();
+        state.shutdowns += 1;
+        if state.shutdowns == 1 {
+            secure.association.expect_drain(true);
+        }
+        Self(secure)
+    }
+}
+
+impl Drop for ExpectedDrain<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.shutdowns -= 1;
+        if state.shutdowns == 0 {
+            self.0.association.expect_drain(false);
+        }
     }
 }
 

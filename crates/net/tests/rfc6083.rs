@@ -284,6 +284,37 @@ fn a_shutdown_ends_at_its_limit() {
     });
 }
 
+/// The peer does not read, and answers window probes. A shutdown without a limit ends at the drain
+/// timeout, as without DTLS, also if another future of a shutdown is dropped meanwhile.
+#[test]
+fn a_shutdown_ends_at_the_drain_timeout() {
+    bounded(async {
+        let mut both = configs();
+        both[0].sctp.drain_timeout = Some(200_000_000);
+        both[1].sctp.receive_buffer = 16_384;
+        let (_endpoints, associations) = connected(both).await;
+        let [client, _server] = secured(associations, pair())
+            .await
+            .map(|it| it.expect("trusted"));
+        let message = vec![7; 16_000];
+        for _ in 0..3 {
+            client.send(&message, SendOptions::on(1)).await.expect("up");
+        }
+        let mut dropped = Box::pin(client.shutdown());
+        let mut shutdown = std::pin::pin!(client.shutdown());
+        std::future::poll_fn(|cx| {
+            let _ = dropped.as_mut().poll(cx);
+            let _ = shutdown.as_mut().poll(cx);
+            std::task::Poll::Ready(())
+        })
+        .await;
+        drop(dropped);
+        shutdown.await.expect_err("the window is closed");
+        let reason = client.association().closed().await;
+        assert_eq!(reason, CloseReason::ShutdownTimeout);
+    });
+}
+
 /// RFC 6083 §4.9: close_notify waits for all messages, including those on streams that the
 /// scheduler serves later.
 #[test]

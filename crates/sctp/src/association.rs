@@ -124,8 +124,11 @@ pub struct Association {
     /// Whether the current packet contained a chunk other than DATA that is acknowledged like DATA.
     data_taken: bool,
     /// Time of the latest of these events: the peer acknowledged new data, a side requested the
-    /// shutdown, or all data was acknowledged. See [`Config::drain_timeout`].
+    /// shutdown, [`Self::expect_drain`] was called, or all data was acknowledged. See
+    /// [`Config::drain_timeout`].
     drained_at: Nanos,
+    /// Whether the application waits for acknowledgments before it requests the shutdown.
+    drains: bool,
     /// Deadline of the user's shutdown timeout.
     close_by: OptionalNanos,
     /// Path last used for new data (`active_path`), and primary path last reported to the user

@@ -381,8 +381,12 @@ pub enum Violation {
     HostName,
     /// DATA without user data, with this TSN (RFC 9260 §6.2).
     NoUserData(Tsn),
+    /// An INIT ACK without AUTH (RFC 4895), which this end
+    /// [requires](crate::Authentication::Required).
+    NoAuth,
     /// Description of any other violation: an acknowledgment of unsent data, contradictory
-    /// fragments (RFC 9260 §3.3.10.13), or an INIT ACK without an extension that this end requires.
+    /// fragments (RFC 9260 §3.3.10.13), or an INIT ACK without the DTLS chunk, which this end
+    /// requires.
     Protocol(&'static str),
 }
 
@@ -398,6 +402,7 @@ impl fmt::Display for Violation {
             Violation::NoUserData(tsn) => {
                 return write!(f, "DATA without user data, TSN {}", tsn.0);
             }
+            Violation::NoAuth => "an INIT ACK without AUTH (RFC 4895), which is required here",
             Violation::Protocol(what) => what,
         })
     }

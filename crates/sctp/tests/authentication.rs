@@ -522,9 +522,7 @@ fn an_end_that_requires_it_refuses_peers_without() {
         (
             required.clone(),
             Config::default(),
-            CloseReason::PeerViolation(anabranch_sctp::Violation::Protocol(
-                "an INIT ACK without AUTH (RFC 4895), which is required here",
-            )),
+            CloseReason::PeerViolation(anabranch_sctp::Violation::NoAuth),
         ),
     ] {
         let mut world = World::with_configs(a, z);

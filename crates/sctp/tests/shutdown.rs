@@ -418,6 +418,45 @@ fn drain_timeout_ends_a_shutdown_behind_a_closed_window() {
     }
 }
 
+/// An application waits for acknowledgments before it requests the shutdown. With a closed window
+/// `drain_timeout` ends the association, unless the application has ended its wait.
+#[test]
+fn drain_timeout_ends_an_expected_drain_behind_a_closed_window() {
+    for waits in [true, false] {
+        let mut world = World::new(Config::default().with(|it| {
+            it.receive_buffer = 4_000;
+            it.drain_timeout = Some(40 * SECOND);
+        }));
+        world.narrate = false;
+        let (a, z) = world.established();
+        for _ in 0..10 {
+            world.send(A, a, 0, vec![1; 1_000]);
+        }
+        world.run_for(100 * SECOND);
+        let expect = |world: &mut World, drains| {
+            let now = world.now;
+            let association = world.endpoints[A].association_mut(a).expect("established");
+            association.expect_drain(now, drains);
+            world.drain(A);
+        };
+        expect(&mut world, true);
+        world.run_for(30 * SECOND);
+        assert_eq!(world.receive_all(Z, z).len(), 4);
+        world.run_for(39 * SECOND);
+        assert_eq!(world.state(A, a), AssociationState::Established);
+        // The last message of a protocol above can still be sent.
+        world.send(A, a, 0, "last");
+        if !waits {
+            expect(&mut world, false);
+        }
+        world.run_for(if waits { 2 * SECOND } else { 1_000 * SECOND });
+        let reason = waits.then_some(CloseReason::ShutdownTimeout);
+        assert_eq!(world.close_reason(A, a), reason);
+        world.run_for(SECOND);
+        assert_eq!(world.close_reason(Z, z).is_some(), waits);
+    }
+}
+
 /// RFC 9260 §8.3, §11.1.8: the user requests HEARTBEATs more often than once per RTO. They should
 /// detect a peer that no longer answers. They should not report a failure if the round-trip time is
 /// longer than the interval.

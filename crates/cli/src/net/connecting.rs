@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_net::sctp::Violation;
 use anabranch_net::{AssociationError, CloseReason, ConnectError, ConnectOptions, Endpoint, Peer};
 use tokio::time::Instant;
 
@@ -64,12 +65,8 @@ pub async fn connect(
                 tokio::time::sleep(AGAIN).await;
             }
             Err(error) => {
-                return Err(unconnected(
-                    endpoint,
-                    host,
-                    peer,
-                    (&error, bound.secure.is_some()),
-                ));
+                let is_rfc6083 = bound.secure.is_some();
+                return Err(unconnected(endpoint, host, peer, &error, is_rfc6083));
             }
         }
     }
@@ -101,7 +98,8 @@ fn unconnected(
     endpoint: &Endpoint,
     host: &str,
     peer: &Peer,
-    (error, is_rfc6083): (&ConnectError, bool),
+    error: &ConnectError,
+    is_rfc6083: bool,
 ) -> ConnectFailure {
     let hint = match error {
         ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { cause: None })) => {
@@ -127,9 +125,9 @@ fn unconnected(
         ConnectError::Association(AssociationError(CloseReason::AbortedByPeer {
             cause: Some(MISSING_DTLS_CHUNK_SUPPORT),
         })) => "; the peer requires the DTLS chunk: --psk-file, or --tls-cert without --security rfc6083".to_owned(),
-        ConnectError::Association(AssociationError(CloseReason::PeerViolation(_)))
-            if is_rfc6083 =>
-        {
+        ConnectError::Association(AssociationError(CloseReason::PeerViolation(
+            Violation::NoAuth,
+        ))) if is_rfc6083 => {
             "; does the server have --security rfc6083?".to_owned()
         }
         _ => String::new(),

@@ -94,8 +94,7 @@ pub(crate) struct Ports {
 }
 
 impl Association {
-    /// Creates an outgoing association, which sends its INIT to `first`, the first of its confirmed
-    /// paths (RFC 9260 §5.1 A, §5.4).
+    /// Creates an outgoing association, whose INIT goes to `first` (RFC 9260 §5.1 A, §5.4).
     pub(crate) fn connecting(
         config: Arc<Config>,
         ports: Ports,
@@ -184,6 +183,7 @@ impl Association {
                 sack_taken: false,
                 data_taken: false,
                 drained_at: 0,
+                drains: false,
                 close_by: OptionalNanos::NONE,
                 active_path: PathId(0),
                 known_primary: PathId(0),

@@ -316,7 +316,7 @@ impl Association {
             self.tell_stream_limit();
             self.tell_receipts();
         }
-        if outcome.cumulative_advanced && !self.is_established() {
+        if outcome.cumulative_advanced && (self.drains || !self.is_established()) {
             self.drained_at = now;
         }
         if outcome.alive {

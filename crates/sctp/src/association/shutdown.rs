@@ -47,6 +47,17 @@ impl Association {
         Ok(())
     }
 
+    /// Starts (`true`) or ends the application of [`Config::drain_timeout`] in the state
+    /// ESTABLISHED, for an application that waits until all messages are acknowledged before it
+    /// sends its last message and requests the shutdown (RFC 6083 §4.9). Messages can still be
+    /// sent.
+    pub fn expect_drain(&mut self, now: Nanos, drains: bool) {
+        self.drains = drains;
+        if self.is_established() {
+            self.drained_at = now;
+        }
+    }
+
     /// Stops accepting messages; messages that were already accepted are still delivered.
     pub(crate) fn finish_data(&mut self, now: Nanos, stage: EstablishedState) {
         self.drop_pending_requests();
@@ -55,7 +66,8 @@ impl Association {
     }
 
     /// Deadline of the shutdown: the user's timeout, or the drain timeout for data or a SHUTDOWN
-    /// ACK that the peer does not acknowledge.
+    /// ACK that the peer does not acknowledge. The drain timeout also applies before an
+    /// [expected](Self::expect_drain) shutdown.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
         let drain = match self.state.stage() {
             Some(EstablishedState::ShutdownPending | EstablishedState::ShutdownReceived) => {
@@ -64,6 +76,7 @@ impl Association {
             // A SHUTDOWN ACK that answers a repeated SHUTDOWN does not count as a retransmission,
             // so against a peer that repeats its SHUTDOWN only this limit ends the association.
             Some(EstablishedState::ShutdownAckSent(_)) => self.config.drain_timeout,
+            Some(EstablishedState::Established) if self.drains => self.config.drain_timeout,
             _ => None,
         };
         let drained_by = drain.map(|drain| self.drained_at.saturating_add(drain));

@@ -35,7 +35,7 @@ impl Association {
         };
         let others =
             known.reconfig.is_some() || known.addresses.is_some() || !self.close_by.is_none();
-        let others = others || self.dtls.is_some();
+        let others = others || self.dtls.is_some() || self.drains;
         if others || !self.is_plain() {
             return None;
         }

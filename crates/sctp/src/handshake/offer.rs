@@ -99,9 +99,7 @@ impl OfferError {
             OfferError::HostName(_) => Violation::HostName,
             OfferError::Malformed => Violation::Protocol("an INIT ACK with a malformed parameter"),
             OfferError::BadAuth(what) => Violation::Protocol(what),
-            OfferError::NoAuth => {
-                Violation::Protocol("an INIT ACK without AUTH (RFC 4895), which is required here")
-            }
+            OfferError::NoAuth => Violation::NoAuth,
             OfferError::Dtls(mismatch) => Violation::Protocol(mismatch.words()),
         }
     }
