@@ -121,7 +121,8 @@ pub struct Association {
     error_count: u32,
     /// Whether the current packet contained a SACK.
     sack_taken: bool,
-    /// Whether the current packet contained a chunk other than DATA that is acknowledged like DATA.
+    /// Whether the current packet contained I-DATA, a FORWARD TSN, or DATA that the slow path did
+    /// not process. Such a packet is acknowledged like a packet with DATA.
     data_taken: bool,
     /// Time of the latest of these events: the peer acknowledged new data, a side requested the
     /// shutdown, [`Self::expect_drain`] was called, or all data was acknowledged. See

@@ -105,7 +105,7 @@ struct Agreed {
     algorithm: Algorithm,
     /// Association keys, by identifier, for each HMAC algorithm in use.
     keyed: Vec<(u16, HmacKey)>,
-    /// Key that the peer used last.
+    /// Identifier of the key that the peer used last.
     peers_key: Option<u16>,
     /// Whether the remaining chunks of the current packet were authenticated together with the
     /// preceding COOKIE ECHO.

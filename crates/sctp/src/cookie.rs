@@ -125,7 +125,8 @@ impl Cookie {
 
     /// Appends the cookie to `out`, whose length must be a multiple of 4.
     fn encode(&self, out: &mut BytesMut) {
-        // The cookie is written in place, so that memory is reserved only once.
+        // The usual length is reserved at once, and the fields are written into it, so that `out`
+        // grows only once.
         let (begin, usual) = (out.len(), self.usual_len());
         out.resize(begin + usual.next_multiple_of(4), 0);
         let mut to = &mut out[begin..];
@@ -377,7 +378,7 @@ mod tests {
         CookieJar::new(secret)
     }
 
-    /// Signed cookie without unused bytes before it.
+    /// Signed cookie, without the unused bytes that [`CookieJar::seal`] leaves before it.
     fn seal(jar: &mut CookieJar, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
         jar.seal(now, cookie, random, 4).freeze().slice(4..)
     }
@@ -451,8 +452,8 @@ mod tests {
         assert_eq!(other.open(&sealed), None, "another endpoint's secret");
     }
 
-    /// First, second and last test vectors of the reference implementation: messages of 0, 1 and 63
-    /// bytes, each byte equal to its index.
+    /// First, second and last test vectors of SipHash's reference implementation: messages of 0, 1
+    /// and 63 bytes, each byte equal to its index.
     #[test]
     fn the_mac_is_siphash_2_4_of_128_bits() {
         let secret = Secret(std::array::from_fn(|at| at as u8));

@@ -29,8 +29,9 @@ pub struct AssociationSettings {
     /// 8260 §4.3.2). Waiting messages keep their order within each stream.
     pub scheduler: SchedulerKind,
     /// Default options for messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31,
-    /// RFC 7496 §4.5); a receipt is not possible. The abandonment policies also apply to messages
-    /// with [`SendOptions`] that do not set a policy. A lifetime is 1 ns to 86,400 s.
+    /// RFC 7496 §4.5); a [receipt](SendOptions::receipt) in them is ignored. The abandonment
+    /// policies also apply to messages with [`SendOptions`] that do not set a policy. A lifetime is
+    /// 1 ns to 86,400 s.
     pub send_defaults: SendOptions,
 }
 

@@ -301,7 +301,8 @@ impl Endpoint {
         while let Some(slot) = self.table.next_ready() {
             self.table.pop_ready();
             let association = self.table.get_mut(slot);
-            // Most queued associations have no new output, because every use queues them.
+            // Every access that may cause output queues its association, so most queued
+            // associations have no new output.
             if association.is_some_and(Association::take_news) {
                 self.table.sends(slot);
                 let id = self.table.id_of(slot);
@@ -543,7 +544,8 @@ impl Transport for Endpoint {
         while let Some(slot) = self.timers.pop_due(now) {
             if let Some(association) = self.table.get_mut(slot) {
                 association.handle_timeout(now);
-                // The association's next deadline is computed after its packets were sent.
+                // Queue the association for output. Its next deadline is computed after its packets
+                // were sent.
                 self.table.touch(slot);
             }
         }

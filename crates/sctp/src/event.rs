@@ -112,7 +112,7 @@ pub enum Event {
     /// message whose receipt has not arrived before [`Event::Restarted`] or [`Event::Closed`] was
     /// not acknowledged.
     Receipt {
-        /// Number given with the message.
+        /// Receipt number that the user gave with the message.
         number: u64,
         /// Delivery status.
         delivery: DeliveryStatus,

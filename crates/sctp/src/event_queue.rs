@@ -60,8 +60,8 @@ impl Limited {
         self.peer_errors += other.peer_errors;
     }
 
-    /// Subtracts the quantities of an event. Undelivered messages are handled first, because one
-    /// call may read thousands of them.
+    /// Subtracts the counts of an event that leaves the queue. Undelivered messages take a short
+    /// branch, because the user may read thousands of them in a row.
     #[inline]
     fn subtract(&mut self, event: &Event) {
         if let Event::MessageUndelivered(_) = event {
@@ -110,8 +110,8 @@ impl Backlog {
         Some(entry)
     }
 
-    /// Removes the oldest event that may be dropped. Each event before it, of which there may be
-    /// thousands, is examined only once.
+    /// Removes the oldest event that may be dropped. Thousands of events that must be kept may
+    /// precede it. Their number is stored, so that later calls skip them.
     fn remove_oldest(&mut self) -> Option<Entry> {
         let behind = self.events.range(self.kept..);
         let kept = behind.take_while(|it| !may_go(&it.event)).count();
@@ -203,7 +203,7 @@ impl EventQueue {
     }
 
     /// Adds messages that were abandoned at the same time. All of them are queued, even beyond the
-    /// limits, because the sender buffered them all.
+    /// limits, because the send buffer, which held them until now, bounds their size.
     pub(crate) fn abandoned(&mut self, messages: impl Iterator<Item = AbandonedMessage>) {
         let mut messages = messages.peekable();
         if messages.peek().is_some() {
@@ -214,10 +214,10 @@ impl EventQueue {
         }
     }
 
-    /// Adds undelivered messages. All of them are queued, even beyond the limits, because the
-    /// sender buffered them all. If the peer restarts repeatedly, only the messages of the first
-    /// restart are queued until the user has read them. The messages left when the association is
-    /// closed (`last`) are always queued.
+    /// Adds undelivered messages. All of them are queued, even beyond the limits, because the send
+    /// buffer, which held them until now, bounds their size. If the peer restarts repeatedly, only
+    /// the messages of the first restart are queued until the user has read them. The messages left
+    /// when the association is closed (`last`) are always queued.
     pub(crate) fn undelivered(
         &mut self,
         messages: impl Iterator<Item = UndeliveredMessage>,
@@ -403,7 +403,7 @@ impl EventQueue {
         self.first.is_none() && !self.backlog.has_any()
     }
 
-    /// Events since the last call, except receipts; they stay in the queue.
+    /// Events since the last call, except [`Event::Receipt`]. The events stay in the queue.
     pub(crate) fn unseen(&mut self) -> impl Iterator<Item = &Event> {
         let seen = std::mem::replace(&mut self.seen, self.next);
         let was_seen = move |it: &Entry| is_before(it.number, seen);

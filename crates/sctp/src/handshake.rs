@@ -25,7 +25,7 @@ use crate::extensions::{AUTH, DTLS, Extensions};
 const EXTENSIONS: usize = 100;
 /// Length in bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = COMMON_HEADER + 20;
-/// Length in bytes of a packet with an INIT ACK up to its cookie.
+/// Length in bytes of the part of an INIT ACK packet that precedes the cookie.
 pub(crate) const BEFORE_COOKIE: usize = BARE_INIT + HEADER;
 
 /// Maximum length in bytes of the parameters of an INIT or INIT ACK to `remote`. Parameters that do

@@ -41,7 +41,8 @@ impl<T: IsEmpty> LazyBox<T> {
         self.0.get_or_insert_default()
     }
 
-    /// The collection for changes, if allocated. The caller must not remove elements.
+    /// Mutable access to the collection, if it is allocated. The caller must not remove elements,
+    /// because an empty collection would stay allocated.
     pub(crate) fn existing(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()
     }

@@ -49,8 +49,8 @@ impl Interest {
     pub const PARTS: Self = Self::of(PARTS);
     /// Events, including receipts.
     pub const EVENTS: Self = Self::of(EVENTS | RECEIPTS);
-    /// [`Event::Receipt`]. Without [`Interest::EVENTS`], receipts are returned before earlier
-    /// messages.
+    /// [`Event::Receipt`]. Without [`Interest::EVENTS`], a receipt is returned even before messages
+    /// that became readable earlier.
     pub const RECEIPTS: Self = Self::of(RECEIPTS);
     /// [`Output::Writable`].
     pub const WRITABLE: Self = Self::of(WRITABLE);

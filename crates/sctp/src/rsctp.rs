@@ -31,9 +31,9 @@ pub(crate) static RSCTP: Extension = Extension {
 
 /// Maximum plausible bandwidth of a path in bytes per second: 10 Gbit/s.
 const MAX_BANDWIDTH: u32 = 1_250_000_000;
-/// Maximum ratio of the reported rate to the sent rate. A higher ratio means that HEARTBEATs
-/// arrived at less than an eighth of their original distance, which is too compressed for a
-/// measurement.
+/// Maximum ratio of the reported rate to the sent rate. A higher ratio means that the time between
+/// HEARTBEATs was less than an eighth of the time between them at the sender. They are then too
+/// compressed for a measurement.
 const MAX_COMPRESSION: u64 = 8;
 
 /// State of an association that uses RSCTP.

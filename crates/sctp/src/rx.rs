@@ -157,7 +157,7 @@ impl Receiver {
         )
     }
 
-    /// Like [`Self::handle_data`], for a chunk within its packet.
+    /// Like [`Self::handle_data`], for a chunk that is not decoded yet.
     ///
     /// # Errors
     /// The chunk is shorter than its header.

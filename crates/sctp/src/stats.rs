@@ -96,8 +96,8 @@ pub struct ReceiverStatistics {
     pub duplicates: u64,
     /// Chunks dropped because the buffer was full.
     pub dropped_full: u64,
-    /// Chunks that were reneged to make space for an earlier missing chunk (RFC 9260 §6.2). They
-    /// count again when they are retransmitted.
+    /// Chunks that were reneged to make space for an earlier missing chunk (RFC 9260 §6.2). When
+    /// their retransmissions arrive, `chunks` and `bytes` count them again.
     pub withdrawn: u64,
     /// Chunks whose TSN was too far ahead of the cumulative TSN.
     pub out_of_reach: u64,

@@ -106,7 +106,7 @@ pub enum AllocationKind {
 }
 
 impl AllocationKind {
-    /// Number of streams in the published version of `adaptive` while it uses several.
+    /// Number of streams that the published version of `adaptive` uses when it uses more than one.
     pub const ADAPTIVE_STREAMS: u16 = 4;
 
     /// Whether the allocation needs a rate estimate for each path, to classify losses.

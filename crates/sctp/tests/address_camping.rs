@@ -182,7 +182,8 @@ fn of_two_associations_that_list_one_address_each_receives_its_own_packets() {
         .say(&mut world, &[&message_of(0, b"whose")]);
     assert_eq!(texts(&mut world, served), [b"mine"]);
     assert_eq!(texts(&mut world, camped), [b"whose"]);
-    // The same holds for three associations, and after one of them has closed.
+    // Tags also distinguish packets from this address if three associations list it, and after one
+    // of these has closed.
     let third: IpAddr = [10, 66, 6, 7].into();
     let more = Caller::call(&mut world, third, 0xBAD2, &[third, VICTIM]).expect("served");
     let abort = Chunk::Abort(Abort {

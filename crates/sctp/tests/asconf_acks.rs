@@ -207,11 +207,11 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     };
     pair.change(&[Add(new())]);
     reflected(&mut pair, new());
-    // An ABORT without the T bit and with the right tag is processed.
+    // At an address that A only requests to add, an ABORT with the T bit is ignored.
     assert_eq!(pair.a().state(), AssociationState::Established);
     assert_eq!(discarded(&pair.world, A, DiscardReason::BadTagAbort), 1);
-    // An ABORT with the T bit is accepted at an address that the peer knows, and if no other
-    // address is left.
+    // Such an ABORT is accepted if A has no other address left (`known`), and at an address that
+    // the peer knows (`pair`).
     let mut known = Pair::new();
     known.silence();
     known.change(&[Add(new()), Remove(old())]);

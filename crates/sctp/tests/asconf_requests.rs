@@ -218,7 +218,8 @@ fn an_asconf_is_sent_again_unchanged_over_another_path_and_counts_as_errors() {
     assert_eq!(sent[1].path.remote, address(Z, 1));
     assert_eq!(sent[2].path.remote, address(Z, 0));
     for again in &sent[1..] {
-        // Requests made in the meantime are in a second ASCONF after it.
+        // The ASCONF is repeated unchanged. A second ASCONF after it contains the request that was
+        // made in the meantime.
         let (again, first) = (asconf_of(&again.bytes), asconf_of(&sent[0].bytes));
         assert!(again.starts_with(&first) && again.len() == 2 * first.len());
     }

@@ -130,7 +130,8 @@ fn requested_chunks_are_authenticated_as_an_independent_signer_computes() {
         let mut signed = 0;
         for shot in &world.shots {
             let kinds = kinds_of(&shot.bytes);
-            // Z requests one algorithm from A, and A requests its default from Z.
+            // Z requests `hmac_id` from A, and A requests the default from Z: identifier 3,
+            // SHA-256.
             signer.hmac_id = if shot.from == A { hmac_id } else { 3 };
             let demanded: &[u8] = if shot.from == A {
                 &[kind::DATA, kind::COOKIE_ECHO]
@@ -580,7 +581,7 @@ fn a_packet_out_of_the_blue_is_judged_without_its_auth() {
         "Z -> SHUTDOWN COMPLETE -> A"
     );
     assert_eq!(answered(&mut rig, &[6, 0, 0, 4]), "? -> AUTH, ABORT -> Z");
-    // The INIT ACK of another peer is the only chunk in its packet besides the AUTH.
+    // Like the ABORT before, a COOKIE ACK is not answered, so the last packet is the injected one.
     assert_eq!(
         answered(&mut rig, &[11, 0, 0, 4]),
         "? -> AUTH, COOKIE ACK -> Z"

@@ -231,7 +231,7 @@ fn a_closed_window_is_not_searched_for_each_chunk() {
     let beyond = (0..60).map(|it| piece(&rig, 60_000 + it, (5_001, it, 1), "U"));
     let beyond = encoded(&beyond.collect::<Vec<_>>());
     for round in 0..10 {
-        // Eight messages wait on each of these streams.
+        // The peer abandons all messages on seven streams, which makes space in the window.
         let streams: Vec<_> = (0..7).map(|it| (round * 7 + it, true, 100)).collect();
         let mut packet = encoded(&[rig.giving_up(2 * u32::from(round), &streams)]);
         let more = (0..60).map(|it| piece(&rig, hole + 2 * it, (5_000, hole + it, 1), "U"));

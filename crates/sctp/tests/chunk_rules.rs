@@ -247,7 +247,8 @@ fn chunks_that_must_be_alone_are_ignored_after_a_cookie_echo() {
     world.run_for(100 * MILLISECOND);
     let echo = world.shot(A, "COOKIE ECHO");
     let tag = header_of(&echo).verification_tag;
-    // ABORT whose T bit claims another tag than that of its packet.
+    // The T bit of the ABORT claims that the packet has the sender's tag, but it has the
+    // receiver's.
     for behind in [
         raw(kind::ABORT, 1, 4, &[]),
         raw(kind::SHUTDOWN_COMPLETE, 0, 4, &[]),

@@ -265,8 +265,8 @@ fn everything_arrives_once_over_three_paths_that_lose() {
     seeds(1_000_000).for_each(|seed| scenario(seed, 3));
 }
 
-/// With RFC 7829, a failed path gets no new data after one timeout, and is used again when it
-/// answers.
+/// With RFC 7829, a path that fails gets no new data after its first timeout, and is used again
+/// when it answers.
 #[test]
 fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     let config = bulk().with(|it| {
@@ -322,8 +322,8 @@ fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     assert!(again > 14_000_000, "{again}");
 }
 
-/// If both ends have the setting, SACKs are delayed while data is missing, and their flags report
-/// the number of packets that they acknowledge.
+/// If both ends have the setting `cmt_delayed_ack`, SACKs are delayed while data is missing, and
+/// their flags report the number of packets that they acknowledge.
 #[test]
 fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer() {
     for (delayed, sacks, flags) in [(true, 2, vec![0x80, 0x80]), (false, 4, vec![0; 4])] {

@@ -189,7 +189,7 @@ fn an_address_that_failed_before_it_was_verified_gets_nothing() {
         world.story
     );
     assert_eq!(networks_of(&world, Z, "ERROR"), [0], "{:#?}", world.story);
-    // Even as the primary path it carries no data; data uses the verified path.
+    // Even as the primary path, the unverified path carries no data; data uses the verified path.
     let now = world.now;
     let association = world.endpoints[Z].association_mut(z).unwrap();
     assert!(association.set_primary(now, address(A, 1)));

@@ -275,7 +275,8 @@ impl Net {
         let chunks = describe(&packet);
         let to = match from_server {
             false => To::Server,
-            // The newest client with this address, because it replaced earlier ones.
+            // The newest client with this address and port, because it has replaced earlier
+            // clients.
             true => To::Client(
                 self.clients
                     .iter()

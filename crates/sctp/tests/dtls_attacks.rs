@@ -217,8 +217,8 @@ fn a_dtls_chunk_with_another_chunk_is_discarded() {
     let pad = [0x84, 0, 0, 4];
     world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
     assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
-    // Such a packet is also dropped before protection is required, and if the other chunk comes
-    // before the DTLS chunk.
+    // Such a packet is also dropped while protection is not required yet, even if the other chunk
+    // precedes the DTLS chunk.
     let mut world = World::new(strict());
     world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
         true => Fate::Drop,
@@ -450,7 +450,7 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     let association = world.endpoints[Z].association(z).expect("known");
     assert!(association.protection().is_active());
     assert!(discarded(&world, Z, DiscardReason::Unprotected) > 0);
-    // Conversely, an INIT ACK without the parameter.
+    // Conversely, the attacker removes the parameter from an INIT ACK.
     let (mut world, [a, _], _) = restarting(loose, lose("INIT ACK", 1));
     world.run_for(15 * MILLISECOND);
     let ack = changed(Z, &world.shot(Z, "INIT ACK"), |_| None);

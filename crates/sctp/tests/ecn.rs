@@ -256,9 +256,9 @@ fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
         assert_eq!(sender.reductions_by_mark, u64::from(marked));
         recorded(&mut world, a, Probe::Ssthresh).len()
     };
-    // Third reduction: a retransmission that was sent after new data at the same time counts as
-    // sent before it, by its number (RFC 8985 §6.2 step 2). It is considered lost once the new data
-    // has arrived.
+    // The third reduction is for a retransmission that was sent after new data, but at the same
+    // time. RACK orders transmissions of equal time by TSN (RFC 8985 §6.2 step 2), and therefore
+    // considers the retransmission lost once the new data has arrived.
     assert_eq!((thresholds(false), thresholds(true)), (3, 3));
 }
 

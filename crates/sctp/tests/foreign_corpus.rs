@@ -54,8 +54,8 @@ fn nothing_of_a_foreign_corpus_does_harm() {
     for file in &found {
         println!("{}", file.display());
         let content = std::fs::read(file).expect("readable");
-        // As a complete packet, as chunks, and as chunks after the first byte. Long inputs are
-        // split into several packets.
+        // The input is read as chunks, as one byte followed by chunks, and as a packet, whose
+        // 12-byte header is replaced. Long inputs are split into several packets.
         for start in [0, 1, 12] {
             let body = content.get(start..).unwrap_or_default();
             for piece in body.chunks(65_000).take(8) {

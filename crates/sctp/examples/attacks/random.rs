@@ -311,7 +311,7 @@ impl Place {
             .collect()
     }
 
-    /// Offset of a random TSN.
+    /// Offset of a random TSN from the first TSN.
     fn tsn(&mut self) -> u32 {
         match self.draws.below(4) {
             0 => self.draws.below(self.next + 1),

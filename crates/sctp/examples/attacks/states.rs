@@ -53,7 +53,7 @@ pub fn interleaving() -> Victim {
 }
 
 /// Delivers `count` messages of one byte that are not read, on streams in round-robin order. The
-/// offset of the next TSN is then `count`.
+/// next TSN then has the offset `count` from the first TSN.
 pub fn unread(victim: &mut Victim, count: u32, streams: u16) {
     victim.says_all((0..count).map(|at| {
         data(

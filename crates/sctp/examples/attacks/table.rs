@@ -434,8 +434,8 @@ pub const ATTACKS: &[Attack] = &[
     }),
     ("ASCONF ACKs", || {
         let victim = changing();
-        // The serial number is lower than that of the first ASCONF, which equals the first TSN (RFC
-        // 5061 §5.1). A higher one would end the association.
+        // The serial number is one below that of the first ASCONF, which equals the first TSN (RFC
+        // 5061 §5.1). An ASCONF-ACK for an ASCONF that was not sent yet would end the association.
         let before = victim.origin.wrapping_sub(1).to_be_bytes();
         same(victim, filled(&chunk(kind::ASCONF_ACK, 0, &before)))
     }),

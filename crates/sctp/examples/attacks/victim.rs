@@ -88,7 +88,8 @@ fn init_of(life: u32, parameters: &[u8]) -> Vec<u8> {
     chunk(kind::INIT, 0, &value)
 }
 
-/// INIT parameters that offer partial reliability and these chunk types.
+/// INIT parameters that announce partial reliability and list these chunk types as supported
+/// extensions.
 pub fn offer(chunks: &[u8]) -> Vec<u8> {
     let mut all = parameter(0xC000, &[]);
     all.extend(parameter(0x8008, chunks));

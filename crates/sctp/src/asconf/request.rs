@@ -9,8 +9,8 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressChange {
-    /// Adds the address. Until the peer has agreed, only the request is sent from it (RFC 5061 §5.3
-    /// F1).
+    /// Adds the address. Until the peer has agreed, only the ASCONF is sent from this address (RFC
+    /// 5061 §5.3 F1).
     Add(IpAddr),
     /// Like [`AddressChange::Add`], but the peer adds the source address of the packet with the
     /// request (RFC 5061 §4.2.1), because a NAT may have changed the address on the way.
@@ -100,7 +100,8 @@ pub enum AddressChangeError {
     /// At least one end does not offer ASCONF; see the setting `address_changes`.
     #[error("changes of addresses were not negotiated")]
     NotNegotiated,
-    /// The peer has reported that it does not understand such requests (RFC 5061 §5.1 A9, §5.3 F3).
+    /// The peer has reported that it does not understand requests of this type, or ASCONF at all
+    /// (RFC 5061 §5.3 F3, §5.1 A9).
     #[error("the peer does not understand such requests")]
     NotUnderstood,
     /// The address is not a unicast address.

@@ -141,7 +141,7 @@ impl AsconfSender {
         self.flights.iter().flat_map(OutstandingAsconf::changes)
     }
 
-    /// Source address that the outstanding requests need, if a request determines it.
+    /// Source address that the outstanding requests prescribe for their packet, if any.
     pub(crate) fn source(&self) -> Option<IpAddr> {
         self.flying().find_map(AddressChange::source)
     }

@@ -362,7 +362,8 @@ impl Association {
             // The message has no lifetime, so the time passed here has no effect.
             let sent = self.sender().send(0, Bytes::clone(&payload), &options);
             if sent.is_err() {
-                // The send buffer is full. Each SACK triggers another attempt.
+                // The send buffer is full, so the message waits. Each SACK triggers another attempt
+                // to send it.
                 if let Some(dtls) = &mut self.dtls {
                     dtls.outbox.push_front(payload);
                 }

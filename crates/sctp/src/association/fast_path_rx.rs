@@ -16,7 +16,8 @@ use crate::state::{EstablishedState, State, Tcb};
 pub(crate) enum FastPath<'a> {
     /// The whole packet.
     Whole,
-    /// The chunks before `frame`; `behind` is true if there is at least one such chunk.
+    /// All chunks before `frame`, which needs the slow path. `behind`: there is at least one such
+    /// chunk.
     Until {
         frame: Frame<'a>,
         rest: Chunks<'a>,

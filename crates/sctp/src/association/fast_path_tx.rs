@@ -81,8 +81,8 @@ impl Association {
             }
             _ => return ControlFlow::Continue(false),
         }
-        // Compute the deadline of path probes now if it is unknown, because the next query needs
-        // it.
+        // If the deadline of path probes is unknown, compute it now, because the fast computation
+        // of the next deadline (`plain_deadline`) needs it.
         if self.probes_at == 0 && self.paths.len() == 1 {
             self.probes_deadline();
         }
@@ -118,9 +118,10 @@ impl Association {
             && self.tx.get().is_some_and(|tx| tx.is_plain(&self.trace))
     }
 
-    /// Writes DATA packets, the first to `next`, until no path may send one; sending DATA does not
-    /// change the conditions for the fast path. Returns `false` if a packet was empty. After
-    /// [`ControlFlow::Break`] the value states whether more DATA can be sent.
+    /// Writes DATA packets until no path may send one; the first packet goes to `next`. The
+    /// conditions of the fast path are not checked again, because sending DATA does not change
+    /// them. Returns `Continue(false)` if a packet stayed empty. The value of
+    /// [`ControlFlow::Break`] states whether more DATA can be sent.
     #[inline(never)] // the caller's state leaves too few registers for it
     fn write_run(
         &mut self,

@@ -154,7 +154,8 @@ impl Association {
         let random = CompactRandom::of(&mut random);
         let equipment = PathComponents::of(&config, first.remote);
         let tx = LazySender::new(&config, local_initial_tsn);
-        // No following step can fail, so the association is constructed directly in its allocation.
+        // Everything that can fail is done, so the association can be built in place, without a
+        // move.
         let block = Box::new_uninit();
         Box::write(
             block,
@@ -244,7 +245,7 @@ impl Association {
         self.settle_rsctp(terms.extensions.has(&RSCTP));
     }
 
-    /// Reports queued messages that failed because the peer grants fewer streams than they need.
+    /// Reports queued messages that failed because the peer does not grant their streams.
     #[cold]
     #[inline(never)]
     fn tell_unsent(&mut self, messages: usize) {
@@ -526,7 +527,7 @@ impl Association {
         }
     }
 
-    /// Like [`Self::disown`], for a path that the other association verified earlier than this one.
+    /// Like [`Self::disown`], also for a verified path: another association verified it earlier.
     #[cold]
     pub(crate) fn lose(&mut self, address: IpAddr) {
         if let Some(path) = self.paths.remove(address) {
@@ -574,7 +575,8 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports addresses other than the primary that user and peer both listed (RFC 9260 §5.4).
+    /// Reports as confirmed the addresses besides the primary that both ends listed (RFC 9260
+    /// §5.4).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;

@@ -128,8 +128,8 @@ impl Association {
         part
     }
 
-    /// Events since the last call, except receipts. The events stay queued: a driver can examine
-    /// them here, and the user reads them in order later.
+    /// Events since the last call, except [`Event::Receipt`]. The events stay queued: a driver can
+    /// examine them here, and the user reads them in order later.
     pub fn unseen_events(&mut self) -> impl Iterator<Item = &Event> {
         self.events.unseen()
     }
@@ -253,7 +253,8 @@ impl Association {
         })
     }
 
-    /// Next output of one stream.
+    /// Like [`Self::poll_output`], for an interest whose messages are [restricted](Interest::on) to
+    /// `stream`.
     #[cold]
     fn poll_stream(&mut self, stream: u16, interest: Interest) -> Option<Output> {
         if interest.events() {

@@ -121,7 +121,7 @@ impl Association {
         let info = own_info(path, nonce);
         let signature = self.auth_len_for(&[kind::HEARTBEAT, kind::PAD]) + self.sealing_len();
         let mut packet = PacketBuilder::new(out, header, limit - signature);
-        // The smallest probe is larger than both chunks.
+        // Neither call can fail, because even the smallest probe has space for its chunks.
         let _ = packet.push(&Heartbeat { info });
         if size != ProbeSize::Least {
             let _ = packet.push(&Pad::of_size(packet.room()));
@@ -179,8 +179,8 @@ impl Association {
         };
         let limit = mtu::max_packet(lower, remote, encapsulation);
         let fits = mtu::max_user_data(mtu::less_reserved(limit, reserved));
-        // So little outstanding data fits into a small packet even together with other chunks, so
-        // the packet size cannot have caused its loss.
+        // So little data is outstanding that it fits into a small packet, even together with other
+        // chunks. The packet size therefore cannot have caused its loss.
         if 2 * outstanding <= fits as u64 {
             return;
         }

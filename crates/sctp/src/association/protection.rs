@@ -32,8 +32,8 @@ impl<'a> Protection<'a> {
         self.dtls?.identity.as_ref()
     }
 
-    /// Keys with which this association can be restarted later, once they are negotiated.
-    /// [`Event::RestartKeys`] reports new keys.
+    /// Keys with which this end can restart the association later; `None` until such keys are
+    /// negotiated. [`Event::RestartKeys`] reports new keys.
     pub fn restart_keys(self) -> Option<RestartKeys> {
         self.dtls?.restart_keys()
     }

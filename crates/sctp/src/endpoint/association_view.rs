@@ -41,7 +41,7 @@ pub(super) struct AssociationView {
     /// Whether DTLS chunks of the peer can be processed.
     pub(super) takes_dtls: bool,
     /// Present once the association is closed and has sent its final packet. Data that arrives
-    /// until this time is considered late.
+    /// until this time is considered late, and is not answered by an ABORT.
     pub(super) late_data_until: Option<Nanos>,
 }
 

@@ -14,7 +14,8 @@ const MAX_RETIRED: usize = 16_384;
 /// Tags of closed associations whose cookies may not have expired yet.
 #[derive(Debug, Default)]
 pub(super) struct RetiredTags {
-    /// Tags, each with the time until which data for it is considered late.
+    /// Tags, each with the time until which data with this tag is considered late, and is not
+    /// answered by an ABORT.
     tags: BTreeMap<u32, Nanos>,
     order: VecDeque<Retired>,
     /// Close time of the last tag that was dropped early. Cookies created before this time may
@@ -36,7 +37,7 @@ pub(super) enum TagHistory {
     /// The association was closed.
     Over,
     /// It is unknown whether the association was closed, because the cookie is older than all
-    /// remembered tags. The value is the difference in nanoseconds.
+    /// remembered tags. The value is the time in nanoseconds by which the cookie is too old.
     Unknown(Nanos),
 }
 
@@ -54,7 +55,8 @@ impl IsEmpty for RetiredTags {
 
 impl RetiredTags {
     /// Stores `tag` for the longest validity of its cookies: one lifespan, doubled if the peer
-    /// requested a longer one. `late_until`: time until which data for it is considered late.
+    /// requested a longer one. `late_until`: time until which data with this tag is considered
+    /// late.
     pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos, late_until: Nanos) {
         self.forget_expired(now);
         if self.tags.insert(tag, late_until).is_none() {

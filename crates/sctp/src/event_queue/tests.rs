@@ -81,8 +81,8 @@ fn the_driver_sees_each_event_once_and_takes_none() {
     assert_eq!(all(&mut events), [key(1), key(2), key(3)]);
 }
 
-/// All messages are queued, regardless of their number: messages left by one restart, and messages
-/// left at the end.
+/// All undelivered messages are queued, regardless of their number: those of the first restart, and
+/// those left when the association is closed.
 #[test]
 fn undelivered_messages_wait_beyond_the_bound() {
     let mut events = EventQueue::new(1_000);

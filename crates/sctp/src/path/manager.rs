@@ -48,8 +48,8 @@ impl Paths {
         )
     }
 
-    /// Like [`Self::new`], with components that are already allocated. No step can fail, so the
-    /// caller can construct the table directly in its allocation, without a move.
+    /// Like [`Self::new`], with components that are already allocated. Because nothing can fail
+    /// after these allocations, the caller can build the table in place, without a move.
     #[inline(always)]
     pub(crate) fn with(
         config: &Config,

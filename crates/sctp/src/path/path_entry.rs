@@ -86,7 +86,8 @@ pub struct PathEntry {
     pub(crate) heartbeat: Heartbeat,
     /// TSN of the chunk whose acknowledgment will measure the round-trip time (RFC 9260 §6.3.1 C4).
     pub(crate) timed: Option<Tsn>,
-    /// Lower bound of the unacknowledged TSNs last sent here; increased when it is used.
+    /// Lower bound of the unacknowledged TSNs last sent on this path. A search for the lowest of
+    /// these TSNs starts at the bound, and raises it.
     pub(crate) earliest: Option<Tsn>,
     /// Limit of the bytes in flight that replaces cwnd, if set. After a timeout it is one byte,
     /// which permits one packet at a time until a SACK arrives (RFC 9260 §7.2.1). In a recovery
@@ -136,8 +137,8 @@ impl PathEntry {
         Self::with(config, path, state, PathComponents::of(config, path.remote))
     }
 
-    /// Constructs a path. No step can fail, so the caller can construct the path directly in its
-    /// allocation, without a move.
+    /// Constructs a path from components that are already allocated. Because nothing can fail after
+    /// these allocations, the caller can build the path in place, without a move.
     #[inline(always)]
     pub(super) fn with(
         config: &Config,

@@ -207,7 +207,8 @@ impl Discovery {
             return Some(ProbeResult { measures: None });
         }
         let probe = self.flying.take_if(|probe| probe.nonce == nonce)?;
-        // This probe was larger than the current size, so there is no black hole.
+        // A packet larger than the current size has arrived, so the path is no black hole for the
+        // current size.
         self.proven = true;
         self.comparison = None;
         // An ICMP message or losses may have lowered the limit since the probe was sent.

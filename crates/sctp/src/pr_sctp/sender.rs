@@ -214,7 +214,7 @@ impl PrSctpSender {
         }
     }
 
-    /// Adds a record to the list if its message was abandoned.
+    /// Adds the record with number `place` to `listed`, if its message was abandoned.
     fn list(&mut self, place: u64) {
         let record = self.records.get(place.wrapping_sub(self.gone) as usize);
         let Some(record) = record.and_then(Option::as_ref).filter(|it| it.abandoned) else {

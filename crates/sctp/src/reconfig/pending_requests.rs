@@ -74,8 +74,9 @@ impl PendingRequests {
         });
     }
 
-    /// Records that the peer's last request `number` was answered by another response. Earlier
-    /// requests were already answered or sent.
+    /// Records that the peer's last request `number` has received a response, so that the reset
+    /// queued for it is no longer its answer. Earlier requests of the peer were already answered,
+    /// by a response or by a sent reset.
     pub(crate) fn answer_no_more(&mut self, number: u32) {
         if let Some(last) = self.outgoing.back_mut() {
             last.answers = last.answers.filter(|&it| it != number);

@@ -233,7 +233,8 @@ impl Reassembly {
         let after = match beside.after.then(|| self.runs.entry(next)) {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
-                // The flags of adjacent fragments show whether both belong to one message.
+                // A message must end directly before the next one begins, unless the peer abandoned
+                // it.
                 let unended = gives_up && run.beginning;
                 let fits = chunk.ending == run.beginning || unended;
                 if !fits || !(run.beginning || run.belongs(chunk)) {

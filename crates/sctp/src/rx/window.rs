@@ -82,8 +82,8 @@ pub(super) struct ReceiveWindow {
     size: u32,
     /// Number of buffered bytes, as the profile counts them.
     used: u64,
-    /// Number of bytes of buffered user data, whether or not the profile counts it as read
-    /// (`data`), and number of its chunks (`chunks`).
+    /// Bytes of buffered user data (`data`) in all chunks (`chunks`). Both include data that the
+    /// profile counts as read.
     data: u64,
     chunks: u32,
     /// Number of messages in partial delivery beyond [`FREE_OPEN`].
@@ -352,7 +352,8 @@ impl ReceiveWindow {
     #[cold]
     fn narrow(&self, left: u64, memory: u64) -> u32 {
         let free = self.soft.saturating_sub(memory);
-        // The memory of a packet full of tiny chunks counts like `least` bytes of other data.
+        // Memory of a packet of `least` bytes that is full of typical chunks. If less memory is
+        // free, the window is closed, as if less than `least` bytes were free.
         let typical = u64::from(self.typical);
         let packet = self.least() * (typical + CHUNK_COST) / (typical + CHUNK_HEADER);
         if left.min(free) < self.least() || free < packet.min(self.soft / 4) {
@@ -375,8 +376,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Estimates the size of later chunks. A run of chunks shows their size; so do a few large
-    /// chunks, because the peer's traffic has then changed.
+    /// Estimates the size of later chunks by the mean of recent chunks. The mean counts if they
+    /// came in a run, or if they are not tiny, because the peer's traffic has then changed.
     #[inline(never)]
     fn look_closer(&mut self, statistics: &ReceiverCounters) {
         let seen = ArrivalTotals::of(statistics);

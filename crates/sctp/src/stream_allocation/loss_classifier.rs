@@ -25,12 +25,13 @@ pub enum RoundTrip {
 /// Which events count as one loss. The paper only says "when a sender notices packet losses".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossEvents {
-    /// Each SACK after which chunks of a path reach the threshold of missing reports, and each
-    /// expiration of T3-rtx.
+    /// One loss for each SACK by which chunks of a path reach the threshold of missing reports, and
+    /// one for each expiration of T3-rtx.
     PerSack,
-    /// Each chunk that reaches the threshold of missing reports, and each expiration of T3-rtx.
+    /// One loss for each chunk that reaches the threshold of missing reports, and one for each
+    /// expiration of T3-rtx.
     PerChunk,
-    /// Each reduction of cwnd, that is, each congestion event.
+    /// One loss for each reduction of cwnd, that is, for each congestion event.
     PerCut,
 }
 
@@ -43,7 +44,7 @@ pub struct LossClassifier {
     /// Weight while several streams are in use, larger to avoid oscillation. 1.6 in the paper (Fig.
     /// 3).
     pub weight_multiple: f64,
-    /// Round-trip time in the comparison.
+    /// Round-trip time by which the rate estimate is multiplied before it is compared with cwnd.
     pub round_trip: RoundTrip,
     /// Which events count as one loss.
     pub loss_events: LossEvents,

@@ -40,7 +40,7 @@ impl Weights for ByValue {
 /// Scheduling state of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Virtual start time of its next message.
+    /// Virtual start time of the next message in the queue.
     time: u64,
     /// Sequence number under which the queue is in `waiting`; `None` if it has no messages.
     place: Option<u64>,

@@ -130,8 +130,8 @@ impl Sender {
         let mut next = self.first_to_go_again(id, paths);
         while let Some(tsn) = next {
             if self.forbids(now, tsn).is_some() {
-                // The message of this chunk will be abandoned when its TSN is the lowest marked
-                // one.
+                // This chunk may not be retransmitted. Its message is abandoned later, once this
+                // TSN is the lowest marked one.
                 next = self.outstanding.next_marked(tsn.next());
                 continue;
             }

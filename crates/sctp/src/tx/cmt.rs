@@ -39,7 +39,8 @@ struct Each {
     recovery_until: Option<Tsn>,
     /// Lower bound of the unacknowledged TSNs that were sent once, on this path.
     fresh_from: Option<Tsn>,
-    /// Lowest such TSN before the current SACK.
+    /// Lowest unacknowledged TSN that was sent once, on this path, before the current SACK was
+    /// processed.
     fresh_before: Option<Tsn>,
     /// Number of bytes last sent on this path that only Gap Ack Blocks have reported, so that the
     /// receiver may still buffer them.
@@ -76,7 +77,7 @@ impl Sender {
         new.then(|| self.new_concurrently(now, paths)).flatten()
     }
 
-    /// Path of the lowest chunk to be retransmitted on a path that permits it.
+    /// Path of the next retransmission: that of the lowest marked chunk whose path may send now.
     fn sends_again_on(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let allowed = |&(_, to): &(u32, PathId)| {
             self.one_packet || (!self.gate_closed && paths.get(to).may_go(now))

@@ -290,8 +290,7 @@ fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Se
 
 fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
     let kit = SenderComponents::of(config);
-    // No later step can fail, so the sender is constructed directly in its allocation, without a
-    // move.
+    // Everything that can fail is done, so the sender can be built in place, without a move.
     let block = Box::new_uninit();
     let mut sender = Box::write(block, Sender::with(config, initial_tsn, kit));
     sender.set_up(config);

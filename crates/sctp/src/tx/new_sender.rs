@@ -46,8 +46,9 @@ impl Sender {
         sender
     }
 
-    /// Constructs the sender. No step can fail, so the caller may construct the sender directly in
-    /// its allocation, without a move. The caller must call [`Self::set_up`] next.
+    /// Constructs the sender from components that are already allocated. Because nothing can fail
+    /// after these allocations, the caller can build the sender in place, without a move. The
+    /// caller must call [`Self::set_up`] next.
     #[inline(always)]
     pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: SenderComponents) -> Self {
         Self {

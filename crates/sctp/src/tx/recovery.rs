@@ -73,8 +73,8 @@ impl Sender {
         };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
-        // A limit kept from a SACK that has overtaken this SACK on another path may lie beyond the
-        // blocks of this SACK.
+        // The limit may stem from a newer SACK that arrived earlier, over another path. It may then
+        // lie beyond the blocks of this SACK.
         let beyond = TsnRange {
             start: limit.distance_from(cumulative),
             end: limit.distance_from(cumulative),

@@ -189,13 +189,15 @@ impl Wire {
             .insert((self.now + after, self.sequence), (to, load));
     }
 
-    /// Flips bits in one byte of a packet, or in the checksum if it is missing.
+    /// Flips bits in one byte of a packet. If the packet has no checksum, its data stays intact,
+    /// because the damage could not be detected; the packet gets a checksum, of which one bit may
+    /// be flipped.
     fn bent(&mut self, bytes: Bytes) -> Bytes {
         let mut bent = bytes.to_vec();
         if self.unsummed && checksum::is_zero(&bytes) {
             checksum::fill(&mut bent);
-            // The checksum is then present and wrong, so the packet must be discarded (RFC 9653
-            // §5.3).
+            // A packet with a wrong checksum must be discarded, even if checksums may be omitted
+            // (RFC 9653 §5.3).
             bent[8] ^= self.random.below(2) as u8;
         } else {
             let at = self.random.below(bent.len() as u64) as usize;

@@ -74,8 +74,9 @@ pub struct World {
     pub shots: Vec<Shot>,
     /// Whether `story` and `shots` are recorded.
     pub narrate: bool,
-    /// Number of packets without a checksum, which is computed here. Such packets are also
-    /// delivered as part of a larger buffer. `None`: checksums are not deferred.
+    /// Number of packets whose checksum an endpoint has deferred, so that [`World::drain`] computed
+    /// it. All packets are then delivered as parts of larger buffers. `None`: checksums are not
+    /// deferred.
     pub unsummed: Option<u32>,
     pub fate: Box<dyn FnMut(&Shot) -> Fate>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Path, Ecn, Bytes)>,

@@ -79,8 +79,7 @@ fn late_packets_of_a_former_attempt() {
     });
 }
 
-/// One end loses its state, or both one after the other, and then connects again or is connected
-/// to.
+/// One end or both lose their state, and either end then connects again.
 #[test]
 fn restart() {
     explore(&Scenario {

@@ -257,7 +257,7 @@ impl Association {
 }
 
 impl Refusal {
-    /// Error causes that report `request` to the peer, truncated if it is long.
+    /// Error causes that report `request` to the peer. A long request is truncated.
     fn causes(&self, request: &Tlv) -> Causes {
         let parameter = request
             .whole()

@@ -95,8 +95,8 @@ impl Endpoint {
         let ours = view.is_some_and(|it| it.local_tag == arrival.header.verification_tag);
         self.forward_packet(slot, arrival, packet);
         if !ours {
-            // The tag is unknown here, so only the association can verify that its peer has sent
-            // the packet.
+            // The endpoint does not know this tag, so only the association can verify that its peer
+            // sent the packet. The packet is therefore not reported as accepted.
             self.taken = None;
         }
     }

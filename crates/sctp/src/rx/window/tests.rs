@@ -246,7 +246,7 @@ fn partial_deliveries_leave_the_free_memory_to_the_window() {
         let free = 130_000 - open as u64 * OPEN_COST;
         assert_eq!(u64::from(window.to_advertise()), free.min(80_000), "{open}");
     }
-    // Buffered chunks of one byte continue to close it.
+    // In addition to the partial deliveries, buffered chunks of one byte reduce the window.
     let mut window = plain(80_000);
     window.count_open(FREE_OPEN + 100);
     (0..200).for_each(|_| window.take(1, 1));

@@ -177,7 +177,8 @@ impl SendQueue {
         self.scheduler.served(ServedData {
             queue_id,
             bytes,
-            // The rest of the message belongs to the queue of its stream.
+            // A message queued without a stream leaves its queue now, because its remaining
+            // fragments are queued under the assigned stream.
             ended: ended || unassigned,
             waiting,
         });

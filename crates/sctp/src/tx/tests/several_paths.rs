@@ -69,7 +69,8 @@ fn an_answer_that_may_be_to_either_path_proves_neither_alive() {
         assert_eq!(rig.sent, [(0, 0), (0, 1), (0, 0)]);
         rig.sack(1, &[], 65536);
         assert_eq!(rig.paths.get(PathId(0)).error_count, errors);
-        // A chunk sent only on the primary path shows that it is alive.
+        // The acknowledgment of a chunk that was sent only on the primary path shows that this path
+        // is alive.
         rig.offer(1, MESSAGE);
         rig.drain();
         rig.sack(2, &[], 65536);
