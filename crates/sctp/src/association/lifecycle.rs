@@ -154,8 +154,7 @@ impl Association {
         let random = CompactRandom::of(&mut random);
         let equipment = PathComponents::of(&config, first.remote);
         let tx = LazySender::new(&config, local_initial_tsn);
-        // Everything that can fail is done, so the association can be built in place, without a
-        // move.
+        // Everything that can fail is done, so the association is built in place, not moved.
         let block = Box::new_uninit();
         Box::write(
             block,
@@ -575,8 +574,7 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports as confirmed the addresses besides the primary that both ends listed (RFC 9260
-    /// §5.4).
+    /// Reports as confirmed each secondary address that user and peer listed (RFC 9260 §5.4).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;

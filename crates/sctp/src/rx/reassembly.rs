@@ -233,8 +233,7 @@ impl Reassembly {
         let after = match beside.after.then(|| self.runs.entry(next)) {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
-                // A message must end directly before the next one begins, unless the peer abandoned
-                // it.
+                // A message ends directly before the next one begins, unless the peer abandoned it.
                 let unended = gives_up && run.beginning;
                 let fits = chunk.ending == run.beginning || unended;
                 if !fits || !(run.beginning || run.belongs(chunk)) {
