@@ -45,7 +45,8 @@ pub trait Vocabulary: Sync {
     /// computed.
     fn measure_names(&self, metric: &Metric) -> Vec<MeasureName>;
 
-    /// Checks the parameters of a cell's medium for consistency, together with those of its set.
+    /// Checks that the parameters of a cell's medium are consistent: those given in the spec, and
+    /// those of the cell's parameter set.
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str);
 }
 

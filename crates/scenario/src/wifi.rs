@@ -80,9 +80,9 @@ pub enum AfterErrorRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backoff {
-    /// From 0 to CW, both included.
+    /// The backoff is drawn from 0 to CW, both included.
     ThroughWindow,
-    /// From 0 to CW - 1, both included.
+    /// The backoff is drawn from 0 to CW - 1, both included.
     BelowWindow,
 }
 
@@ -90,9 +90,9 @@ pub enum Backoff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseTimeoutRule {
-    /// SIFS, a slot, and the preamble and header of the response.
+    /// The sender waits for SIFS, a slot, and the preamble and header of the response.
     Header,
-    /// SIFS, the whole response, and `timeout_slack`.
+    /// The sender waits for SIFS, the whole response, and `timeout_slack`.
     WholeFrame,
 }
 
@@ -109,7 +109,7 @@ pub enum PropagationLaw {
 
 macro_rules! overrides {
     ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty;)+) => {
-        /// Parameters that differ from those of the set.
+        /// Parameters of the cell that differ from those of its parameter set.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Overrides {

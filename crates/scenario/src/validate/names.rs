@@ -16,7 +16,8 @@ pub fn members_of(group: &str, members: u32) -> String {
     }
 }
 
-/// Checks that a node exists. Returns the number of selected members.
+/// Checks that a node exists. Returns the number of nodes that the name selects: one, or several
+/// members of a group.
 pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
     let parsed = MemberSelection::parse(name);
     let group = parsed.group;

@@ -367,7 +367,7 @@ fn check_recorded(
     }
 }
 
-/// Subject of a record: a flow, a link or a constellation.
+/// Subject of a record: a flow or a link.
 #[derive(Clone, Copy)]
 enum RecordedOf {
     Flow,
@@ -375,7 +375,7 @@ enum RecordedOf {
 }
 
 impl RecordedOf {
-    /// Key of the subject in a spec.
+    /// Key with which a spec names the subject.
     fn key(self) -> &'static str {
         match self {
             RecordedOf::Flow => "flow",

@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Source of a derived experiment.
+    /// Experiment from which `derived` is computed.
     fn behind(spec: &'a Spec, derived: &'a Derived) -> Option<Self> {
         let known = known_before(spec, derived).find(|id| *id == derived.experiment());
         known.and_then(|id| Source::named(spec, id))
@@ -95,7 +95,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Path of a sweep of the experiment that is run, and its x values.
+    /// Position of the sweep `name` in the spec, such as `experiment.0.sweep.1`, and its x values.
+    /// The sweep of a derived experiment is that of the experiment from which it is derived.
     pub(super) fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<SweepValue>)> {
         match self {
             Source::Run(run) => {
@@ -139,7 +140,8 @@ pub(super) fn known_before<'a>(
     run.chain(before.take_while(|id| *id != derived.id()))
 }
 
-/// Whether `taken` is the series `named` or one of its members; `sctp[1]` is a separate series.
+/// Whether both names belong to one series or group of series: `sctp`, `sctp[0]` and `sctp[1]`
+/// belong to the group `sctp`.
 pub(super) fn is_of(taken: &str, named: &str) -> bool {
     let group = |name: &str| name.split('[').next().map(str::to_owned);
     taken == named || group(taken) == group(named)
