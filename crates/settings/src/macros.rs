@@ -205,8 +205,8 @@ macro_rules! settings {
             /// # Errors
             /// The first setting that is out of range: its value, and the allowed range.
             pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
-                // All fields are checked without a branch for each. This is less code, and errors
-                // are rare.
+                // All fields are checked without a branch for each. This compiles to less code, and
+                // stopping at the first error would rarely save time, because errors are rare.
                 let all_fit = true $(& {
                     // Each field has a separate constant, so that the compiler knows the bounds of
                     // most comparisons.

@@ -127,8 +127,8 @@ impl SettingError {
     }
 }
 
-/// Declaration of one of several kinds, such as a loss model, from which specs, schemas, help and
-/// manuals are derived.
+/// Declaration of a kind, such as one of the loss models. The keys of specs, schemas, help texts
+/// and manuals are derived from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Name in specs.

@@ -342,7 +342,8 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
     }
 }
 
-/// Single argument of a function.
+/// Returns the argument of a function that takes one, or an error if the number of arguments
+/// differs.
 fn one<'v>(
     name: &str,
     values: &'v [DimensionedValue],

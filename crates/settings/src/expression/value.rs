@@ -110,7 +110,8 @@ impl DimensionedValue {
 
     /// Creates the value of an unquoted number in a spec, exactly as written.
     pub fn real(number: f64) -> Option<Self> {
-        // The shortest text that parses to this number has the same value as the written text.
+        // `to_string` returns the shortest text that parses to this number, which has the value
+        // that was written in the spec.
         Ratio::decimal(&number.to_string()).map(Self::number)
     }
 

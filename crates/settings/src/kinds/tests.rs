@@ -92,7 +92,7 @@ fn a_program_may_add_and_replace_kinds() {
         struct Empty {}
         /// The context alone.
         static OTHER: KindEntry<(u64, f64), u64> = "other", |_, context| Ok((context, 0.0));
-        /// Another of a known name.
+        /// Another kind with the name of `PAIR`.
         static PAIR_AGAIN: KindEntry<(u64, f64), u64> = "pair", |_, _| Ok((0, 0.0));
     }
     let registry = Registry::new(&[&PAIR]).with(&OTHER).with(&PAIR_AGAIN);

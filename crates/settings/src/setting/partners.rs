@@ -48,8 +48,8 @@ pub struct Partner {
 /// Set of words of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Words {
-    /// These words; `true` or `false` for a flag, and numbers for a count. Empty: any value except
-    /// `off`.
+    /// The words that are allowed; `true` or `false` for a flag, and numbers for a count. If the
+    /// list is empty, any value except `off` is allowed.
     Listed(&'static [&'static str]),
     /// Words of a registry that have a certain property. The words are computed, because the
     /// registry may grow.
@@ -83,7 +83,8 @@ impl Partner {
         }
     }
 
-    /// Words as written in specs.
+    /// Allowed words in the form in which a spec contains them: in quotation marks, except booleans
+    /// and numbers.
     fn quoted(&self) -> Vec<String> {
         let is_bare = |word: &str| word.parse::<bool>().is_ok() || word.parse::<u64>().is_ok();
         let quoted = |word: &str| match is_bare(word) {
@@ -93,7 +94,8 @@ impl Partner {
         self.words().into_iter().map(quoted).collect()
     }
 
-    /// Formats the setting and its words as written in specs, for messages.
+    /// Formats the setting with each allowed word for messages: `` `cc = "cubic"` or `cc = "own"`
+    /// ``.
     pub(crate) fn shown(&self) -> String {
         let setting = self.setting;
         let words = self.quoted();
@@ -107,7 +109,8 @@ impl Partner {
         all.join(" or ")
     }
 
-    /// Setting and words as they appear in the text of a setting.
+    /// Formats the setting and its allowed words for the text of a setting: `` `cc = "cubic"` or
+    /// `"own"` ``.
     fn text(&self) -> String {
         match &self.quoted()[..] {
             [] => format!("`{}`", self.setting),
