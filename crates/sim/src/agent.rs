@@ -15,14 +15,14 @@ use crate::ids::NodeId;
 /// `poll_timeout`. An agent that wraps a transport must drain the transport's events and trace
 /// samples before it returns.
 pub trait Agent: Any {
-    /// The start time of the agent. Before it no datagram is delivered to the agent and no timer
-    /// runs.
+    /// Called at the start time of the agent. Before this time the agent receives no datagram, and
+    /// no timer runs.
     fn start(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// The stop time of the agent: its application offers no more data. The agent stays in the
-    /// world so that its transport can close as its protocol specifies.
+    /// Called at the stop time of the agent, after which its application offers no more data. The
+    /// agent stays in the world so that its transport can close as its protocol specifies.
     fn stop(&mut self, now: Nanos) {
         let _ = now;
     }
@@ -52,7 +52,7 @@ pub struct Binding {
     pub address: Option<IpAddr>,
     /// Local port; `None`: every port.
     pub port: Option<u16>,
-    /// The peer's port; `None`: every port. Distinguishes connections to the same server port.
+    /// The peer's port; `None`: every port. It distinguishes connections to the same server port.
     pub remote_port: Option<u16>,
 }
 

@@ -32,8 +32,8 @@ impl Crossing {
     }
 }
 
-/// Border of a part: the parts to which all interfaces belong, and the packets that have left this
-/// part.
+/// Border of one part of a divided world: the part to which each interface belongs, and the packets
+/// that have left this part.
 #[derive(Debug)]
 pub(crate) struct Border {
     pub part: u32,
@@ -50,7 +50,8 @@ pub(crate) struct CrossingLane {
 }
 
 impl CrossingLane {
-    /// Copies a packet for the part of its receiver, if this is another part than the sender's.
+    /// Copies a packet for the part of its receiver, if the receiver and the sender belong to
+    /// different parts.
     #[inline(never)]
     pub fn copy(&self, arrival: EventKey, packet: &Packet) {
         let to = receiving_interface(packet.receiver, opposite(self.lane));

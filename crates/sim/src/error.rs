@@ -135,7 +135,7 @@ pub enum BuildError {
     EmptyBin,
 }
 
-/// The parameters contradict each other.
+/// If a model rejects values that are each in their range, the parameters contradict each other.
 impl From<BuildError> for KindError {
     fn from(error: BuildError) -> Self {
         KindError::together(error)

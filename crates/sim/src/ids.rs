@@ -43,7 +43,7 @@ impl MediumId {
 pub enum LinkDirection {
     /// From the first of the link's nodes to the second.
     Forward,
-    /// From the second to the first.
+    /// From the second of the link's nodes to the first.
     Backward,
 }
 

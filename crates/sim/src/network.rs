@@ -63,8 +63,8 @@ pub(crate) struct Network {
     /// Events of media and of links that are not delay lines. One entry of the scheduler may
     /// represent several of these sources, and some sources have no entry.
     pub instants: u64,
-    /// Whether many events are run in sequence, so that a medium may be left unprocessed until an
-    /// outcome is due.
+    /// Whether the world runs many events before the caller can read its state. A medium may then
+    /// be left unprocessed until the outcome of a packet is due.
     pub at_length: bool,
     pub parcels: Parcels,
     /// Drops at nodes; each link counts its own drops.

@@ -94,7 +94,7 @@ impl Packet {
         payload.first_chunk().copied()
     }
 
-    /// The datagram of a packet from outside, with `hops_left` as its time to live and with its
+    /// The datagram of an external packet, with `hops_left` as its time to live and with its
     /// current ECN field.
     pub(crate) fn written(&self, hops_left: u8) -> Bytes {
         ip::rewritten(&self.bytes, hops_left, self.ecn)

@@ -70,8 +70,8 @@ impl<'a> PathFinder<'a> {
         }
     }
 
-    /// Links that such a packet crosses, in order, whether or not they are up. `None` if there is
-    /// no route to the destination.
+    /// Links that a packet as in [`Self::find`] crosses, in order, whether or not they are up.
+    /// `None` if the packet does not reach the destination.
     pub fn links(
         &mut self,
         now: Nanos,
@@ -88,8 +88,8 @@ impl<'a> PathFinder<'a> {
         (passage == Reachability::Reachable).then_some(links)
     }
 
-    /// Nodes that such a packet visits, in order, including both ends. `None` if there is no route
-    /// to the destination.
+    /// Nodes that a packet as in [`Self::find`] visits, in order, including both ends. `None` if
+    /// the packet does not reach the destination.
     pub fn nodes(
         &mut self,
         now: Nanos,

@@ -84,8 +84,8 @@ impl EventKey {
         }
     }
 
-    /// Whether the mark is that of a source without an event. All bits of its number are then set,
-    /// which no real event has.
+    /// Whether the mark is that of a source without an event: all bits of its number are set, and
+    /// no real event has such a number.
     #[inline(always)]
     fn is_never(self) -> bool {
         self.number == u64::MAX
@@ -102,8 +102,9 @@ impl EventKey {
     }
 }
 
-/// The highest bits of the number of an event at `at` that is decided at `since`. They are never
-/// all set if the event is decided at its own time, so that [`EventKey::last`] is later.
+/// The highest bits of the number of an event at `at` that is decided at `since`. Even if both
+/// times are equal, at least one of these bits is 0, so [`EventKey::last`] orders after such an
+/// event.
 #[inline(always)]
 fn order(at: Nanos, since: Nanos) -> u64 {
     since.wrapping_sub(at).wrapping_sub(2) << SOURCE_BITS
@@ -148,8 +149,8 @@ pub(crate) fn steady_mark(at: Nanos, since: Nanos, bits: u64) -> EventKey {
     Mark { at, number }
 }
 
-/// Capacity of the sorted list. It is small, because inserting a mark moves past all earlier marks
-/// in the list.
+/// Capacity of the sorted list. It is small, because an insertion compares the new mark with each
+/// earlier mark in the list.
 const NEAR: usize = 32;
 
 /// Next event of a source, and the source's mark, which is not later than the event.
@@ -292,7 +293,8 @@ impl Scheduler {
         }
     }
 
-    /// Moves the first mark to the event of its source, until they are equal.
+    /// While the first mark is earlier than the event of its source, moves that mark to the event;
+    /// another mark may then be the first.
     #[inline(always)]
     fn settle(&mut self) {
         // If there is no mark, all bits are set, including `STEADY`.

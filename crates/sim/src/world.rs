@@ -63,8 +63,8 @@ pub struct World {
     /// An agent that does not stop waking up or sending; reported as an error at the end of the
     /// event.
     stalled: Option<RunError>,
-    /// Time before which events are run. Sources may process consecutive events up to it without
-    /// returning to the main loop.
+    /// Time before which events are run. A link or a medium may process several of its events
+    /// before this time without returning to the main loop.
     ahead: Nanos,
     /// Time before which events need no check of routes: at most `ahead` and the next change of
     /// routes.

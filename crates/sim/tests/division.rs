@@ -52,7 +52,8 @@ impl Agent for Host {
         word.copy_from_slice(&datagram[4..12]);
         let number = u64::from_be_bytes(word);
         self.heard.push((now, path, ecn, number, datagram.len()));
-        // Sent data depends on all data that arrived before, and on its order.
+        // The number that is sent next depends on all numbers received so far and on their order,
+        // so that a packet in the wrong order changes all later packets.
         self.number = self.number.wrapping_mul(31).wrapping_add(number ^ now);
         if self.rng.below(3) > 0 {
             self.queue

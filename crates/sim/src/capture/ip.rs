@@ -88,8 +88,8 @@ mod tests {
         };
         let mut out = Vec::new();
         write_header(&packet, &mut out);
-        // 4500+0073+0000+4000+4011+c0a8+0001+c0a8+00c7 = 2479c, 479e after the carry; its
-        // complement.
+        // The words of the header, 4500+0073+0000+4000+4011+c0a8+0001+c0a8+00c7, have the sum
+        // 2479c, which is 479e after the carry is added. The checksum is the complement, b861.
         assert_eq!(out[2..4], [0x00, 0x73]);
         assert_eq!(out[10..12], [0xb8, 0x61]);
         assert_eq!(sum(&out, 0), 0xffff);

@@ -3,7 +3,8 @@ use anabranch_transport::time::MILLISECOND;
 
 use super::*;
 
-/// Length of the spans for which delays are bounded. It is not a multiple of [`GRID`].
+/// Length of the spans for which delays are bounded. It is not a multiple of [`GRID`], so a span
+/// can begin or end within a grid interval.
 const SPAN: Nanos = 140 * MILLISECOND;
 
 /// Minimum delay between two bodies at the milliseconds of a span, and an upper bound of the change

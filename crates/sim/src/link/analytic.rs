@@ -124,8 +124,9 @@ impl Analytic {
         self.ingress.loses(now, packet)
     }
 
-    /// Takes over the statistics and the occupancy of a delay line that is converted. Of its
-    /// packets, which [`Self::carry_on`] takes over, `left` have left the queue.
+    /// Takes over the statistics and the occupancy of a delay line that is converted.
+    /// [`Self::carry_on`] then takes over the packets of the delay line, of which the first `left`
+    /// have already left the queue.
     pub fn take_over(&mut self, left: usize, stats: LinkStats, occupancy: Occupancy) {
         self.left = left;
         self.counters.stats = stats;
@@ -286,8 +287,8 @@ impl Analytic {
         Some((self.to, passage.packet?))
     }
 
-    /// Removes leading passages of departed packets without an arrival. Returns the first arrival
-    /// of the remaining packets.
+    /// Removes the passages at the front of the ring whose packets have left the queue and do not
+    /// arrive from this ring. Returns the first arrival of the remaining packets.
     #[cold]
     fn skip(&mut self) -> EventKey {
         while self.left > 0 && self.passages.front().is_some_and(|it| it.packet.is_none()) {

@@ -23,7 +23,7 @@ pub struct PlacedLoss {
 }
 
 impl PlacedLoss {
-    /// `model` before the queue, with its default stream.
+    /// Places `model` before the queue, with its default random stream.
     pub fn before_queue(model: impl Loss + 'static) -> Self {
         Self {
             place: LossPosition::BeforeQueue,
@@ -32,7 +32,7 @@ impl PlacedLoss {
         }
     }
 
-    /// `model` in the channel, with its default stream.
+    /// Places `model` in the channel, with its default random stream.
     pub fn after_queue(model: impl Loss + 'static) -> Self {
         Self {
             place: LossPosition::AfterQueue,
@@ -57,8 +57,8 @@ pub struct DirectionConfig {
     pub rate: Option<StepFunction<u64>>,
     /// Propagation model: the delay of each packet in the channel.
     pub propagation: Box<dyn Propagation>,
-    /// Whether a packet with a shorter propagation delay may overtake earlier packets. `false`: it
-    /// arrives at the earliest together with the packet before it. Packets that an
+    /// Whether a packet with a shorter propagation delay may overtake earlier packets. If `false`,
+    /// a packet arrives no earlier than the packet before it. Packets that an
     /// [impairment](Impairments) delays are overtaken in both cases.
     pub allow_reordering: bool,
     /// Queue discipline.

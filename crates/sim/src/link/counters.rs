@@ -61,8 +61,8 @@ impl Counters {
         self.left(&departure);
     }
 
-    /// Counts a packet that leaves the queue in the occupancy only, because the statistics already
-    /// include it.
+    /// Removes a departed packet from the occupancy. Its departure is already included in the
+    /// statistics.
     #[inline(always)]
     pub(super) fn left(&mut self, departure: &Departure) {
         self.occupancy.remove(departure.size);

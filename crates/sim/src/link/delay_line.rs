@@ -31,8 +31,9 @@ struct Passage {
     packet: Option<Parcel>,
     admitted: Nanos,
     size: u32,
-    /// Transmission time of the packet minus that of such a packet after a pause, nanoseconds: -1,
-    /// 0 or 1. They differ because of rounding.
+    /// Transmission time of the packet minus that of a packet of this size after a pause,
+    /// nanoseconds. The difference is -1, 0 or 1, because rounding errors are carried over between
+    /// packets.
     longer: i8,
 }
 
@@ -81,8 +82,8 @@ pub(crate) struct DelayLine {
     longest_queue: u64,
     /// Packets that were not admitted.
     refused: TrafficCount,
-    /// The unused direction of the general type to which this one can be converted. Its counters
-    /// already count the drops.
+    /// The direction of the general type to which this one can be converted. Until then it carries
+    /// no packets, but decides the losses before the queue and counts drops by reason.
     whole: Analytic,
 }
 
@@ -149,8 +150,8 @@ impl DelayLine {
     /// Accepts a packet of `size` bytes from an interface. Returns the scheduler's mark of the
     /// direction's next event, if the event has changed.
     ///
-    /// # Errors
-    /// The packet, if it is dropped. It is already counted; the caller can reuse its parcel.
+    /// # Errors The packet, if it is dropped. The drop is already counted; the caller can reuse the
+    /// packet's box.
     #[inline(always)] // Called where agents send, and where routers forward.
     pub fn offer(
         &mut self,
@@ -175,7 +176,8 @@ impl DelayLine {
             self.waiting = self.end;
             self.left_bytes = self.bytes;
         }
-        // The queue is empty, so a packet of the same size as the last one fits and needs no check.
+        // A packet may exceed the byte limit even if the queue is empty. A packet of the same size
+        // as the last one needs no check, because the last one fitted.
         if !self.transmitter.is_like_last(size) {
             if size as u64 > self.room.1 {
                 return Err(self.refuse(packet, size, DropReason::QueueFull));
@@ -278,7 +280,8 @@ impl DelayLine {
         let takes = self.transmitter.takes(size);
         let takes = takes.saturating_add_signed(passage.longer.into());
         Departure {
-            // An arrival is never later than the end of time, so the difference may be too small.
+            // The arrival time saturates at the maximum of `Nanos`; the difference may then be
+            // earlier than the admission.
             at: (passage.arrival.at() - self.delay).max(passage.admitted),
             admitted: passage.admitted,
             transmission: Some(takes),

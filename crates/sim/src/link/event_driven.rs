@@ -213,8 +213,8 @@ impl EventDriven {
             .depart((came, finish), parcel, size, &mut self.counters);
     }
 
-    /// Sets the next call of the discipline; an event that has not moved keeps its position among
-    /// the events of its instant.
+    /// Schedules the next call of the discipline. An event whose time has not changed keeps its
+    /// position among the events of the same time.
     fn schedule(&mut self, now: Nanos) {
         let at = if self.queue.occupancy().packets == 0 {
             None

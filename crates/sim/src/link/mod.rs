@@ -171,8 +171,8 @@ impl Lane {
         }
     }
 
-    /// Accepts a packet from an interface. Delay lines and wireless lanes have separate functions,
-    /// and refuse it here.
+    /// Accepts a packet from an interface. Delay lines and wireless lanes accept packets through
+    /// other functions; here they refuse every packet.
     pub fn offer(&mut self, now: Nanos, packet: Parcel) -> Offered {
         match self {
             Lane::Analytic(lane) => lane.offer(now, packet),

@@ -58,8 +58,8 @@ pub struct LinkStats {
     /// Maximum number of packets in the queue, including the one in transmission.
     pub longest_queue: usize,
     /// Sum over all packets of the time from admission to the departure of the last bit,
-    /// nanoseconds. Divided by the length of the run it is the mean number of packets in the queue;
-    /// divided by the number of sent packets it is the mean sojourn time (Little's law).
+    /// nanoseconds. This sum divided by the length of the run is the mean number of packets in the
+    /// queue; divided by the number of sent packets, it is the mean sojourn time (Little's law).
     pub sojourn: u128,
     /// Capacity requests and assignments, if capacity is assigned on demand.
     pub assignments: Option<Assignments>,

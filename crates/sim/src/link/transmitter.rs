@@ -61,8 +61,8 @@ pub(crate) struct Steady {
     /// Work that remains at `busy_until` because of rounding; negative if the last packet is
     /// complete earlier.
     carried: i64,
-    /// Size of the last packet in bytes, its transmission time after a pause, and the work that
-    /// remains after this time.
+    /// Size of the last packet in bytes, the transmission time of such a packet after a pause, and
+    /// the work that then remains because this time is rounded.
     last: (usize, Nanos, i64),
 }
 
@@ -101,15 +101,15 @@ impl Steady {
     }
 
     /// Sends a packet of the size set by `set_size` that arrives at `now`. Returns the departure of
-    /// its first bit, and its transmission time minus that of such a packet after a pause, in
-    /// nanoseconds.
+    /// its first bit. Also returns the nanoseconds by which its transmission time exceeds that of a
+    /// packet of this size after a pause (-1, 0 or 1).
     #[inline(always)]
     pub fn send(&mut self, now: Nanos) -> (Nanos, i8) {
         let (start, carried) = if self.busy_until > now {
             (self.busy_until, self.carried)
         } else if self.busy_until == now {
-            // A packet cannot begin before it arrives, so work that was complete earlier is not
-            // credited.
+            // If the last packet was complete a fraction of a nanosecond before `now` (negative
+            // work), this packet does not gain that time, because it had not arrived.
             (now, self.carried.max(0))
         } else {
             (now, 0)
@@ -180,8 +180,8 @@ impl Rate {
         };
         let carried = match start == self.done {
             true if came < start => self.carried,
-            // A packet cannot begin before it arrives, so work that was complete earlier is not
-            // credited.
+            // If the last packet was complete a fraction of a nanosecond before `start` (negative
+            // work), this packet does not gain that time, because it had not arrived.
             true => self.carried.max(0),
             false => 0,
         };
@@ -233,8 +233,8 @@ mod tests {
         assert_eq!(Rate::new(None).finish(17, 17, 1500), 17);
     }
 
-    /// The departures of packets with these arrival times and sizes, according to both
-    /// transmitters.
+    /// Departures of packets with these arrival times and sizes. Asserts that the constant-rate and
+    /// the time-dependent transmitter agree.
     fn departures(rate: u64, packets: &[(Nanos, usize)]) -> Vec<Nanos> {
         let mut steady = Steady::new(Some(rate));
         let mut event_driven = Rate::new(Some(rate.into()));

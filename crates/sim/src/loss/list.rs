@@ -49,7 +49,8 @@ table! {
 const FROM_ONE: Kind = Kind::count(1, u32::MAX as u64);
 
 impl NamedSegment {
-    /// One loss for each flow with this name.
+    /// Lists one segment to lose for each flow that the name selects: a flow, or all members of a
+    /// group.
     fn losses(&self, traffic: &Traffic) -> Vec<SegmentLoss> {
         let numbers = traffic.numbers(&self.flow).into_iter();
         let loss = |flow| SegmentLoss {

@@ -59,8 +59,8 @@ impl Network {
         let Some(&first) = self.topology.interfaces_of(node).first() else {
             return;
         };
-        // A host does not accept an ICMP error from its own address, so the neighbour sends the
-        // error.
+        // If the packet's source is this node itself, the neighbour sends the error, because a host
+        // does not accept an ICMP error from its own address.
         let target = self.topology.owner(source);
         let way = target.and_then(|target| {
             let any = self.topology.interfaces()[first as usize].address(family);

@@ -99,7 +99,8 @@ impl Network {
     /// other event of the world. Returns the time of the last event. [`Network::poll_arrived`]
     /// returns the packets that left the medium.
     pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> Nanos {
-        // The current event is the earliest, so no other event precedes this time.
+        // The current event is the earliest of the world, and no event of another source precedes
+        // the time of the second earliest.
         let others = self.scheduler.rival().at();
         let end = end.min(others).min(self.next_route_change());
         if self.sees_ahead(cell) {

@@ -75,7 +75,7 @@ kind! {
     static CONSTELLATION: KindEntry<Constellation> = "satellites", |config, ()| config.constellation();
 }
 
-/// The settings of orbit conventions. The shell defines the default of each.
+/// The settings of orbit conventions, without their defaults, because each shell defines its own.
 const CONVENTIONS: [Setting; OrbitConfig::SETTINGS.len()] = {
     let mut all = [OrbitConfig::SETTINGS[0]; OrbitConfig::SETTINGS.len()];
     let mut number = 0;

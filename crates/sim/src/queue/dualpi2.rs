@@ -163,8 +163,8 @@ impl DualPi2 {
         }
     }
 
-    /// Whether the L queue is served next. Each non-empty queue receives its share of rounds until
-    /// one of them may send.
+    /// Whether the L queue is served next. If both queues have packets and neither has credit, each
+    /// receives its share of a round. The L queue is served first while it has credit.
     fn takes_low(&mut self) -> bool {
         if self.low.is_empty() || self.classic.is_empty() {
             (self.low.credit, self.classic.credit) = (0.0, 0.0);
@@ -194,8 +194,8 @@ impl DualPi2 {
             }
             return Some(packet);
         }
-        // At this probability marks are not sufficient, so packets are dropped with the probability
-        // of the classic queue (§4.2.3).
+        // The coupled probability is at least 1, so marks are not sufficient, and packets are
+        // dropped with the probability of the classic queue (§4.2.3).
         if self.low.recurs(self.probability * self.probability) {
             transmitter.drop(packet, DropReason::Aqm);
             return None;

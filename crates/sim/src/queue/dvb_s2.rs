@@ -60,7 +60,7 @@ kind! {
         margin: f64 = 1, RATIO;
         /// Additional margin for a change to a faster MODCOD, dB.
         hysteresis: f64 = 0.5, RATIO;
-        /// Time between two measurements of Es/N0, which is constant between them.
+        /// Time between two measurements of Es/N0. The model changes Es/N0 only at these times.
         measurement_interval: Nanos = "100 ms", PERIOD;
         /// Age of the measurement that determines the MODCOD, which the receiver reports over the
         /// satellite; rounded up to whole measurement intervals.

@@ -41,7 +41,8 @@ kind! {
         /// dropped if the average is above `max_th`.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
         /// Keep a minimum distance between two drops: at a probability p, the next packet is
-        /// dropped or marked only after 1 / p packets. Off: no minimum distance, as in the paper.
+        /// dropped or marked only after 1 / p packets. Off: there is no minimum distance, as in the
+        /// paper.
         wait: bool = false, Kind::Flag, "ns-2, wait_";
         /// While at most one packet waits, drop and mark no packet, regardless of the average. The
         /// first packet that then finds more packets waiting is not dropped or marked either. Off:
@@ -77,8 +78,9 @@ pub struct Red {
     /// Number of packets since the last drop (`count`); `None` if the average has been below
     /// `min_th` since then.
     count: Option<u64>,
-    /// Time up to which the average includes the idle time of the queue (`q_time`). Each packet
-    /// that is dropped at an empty queue updates it. `None` while the queue is not empty.
+    /// Time up to which the average includes the idle time of the queue (`q_time`). A packet that
+    /// arrives at an empty queue and is dropped moves this time forward. `None` while the queue is
+    /// not empty.
     idle: Option<Nanos>,
 }
 
@@ -113,9 +115,9 @@ impl Red {
         self.average = (1.0 - weight) * self.average + weight * packets as f64;
     }
 
-    /// Whether the queue is too short for a drop. The average falls by only 0.2 % per packet, so it
-    /// remains above `min_th` long after the senders have slowed down, and further drops would
-    /// leave the link idle.
+    /// Whether the queue is too short for a drop. With the default weight the average falls by only
+    /// 0.2 % per packet, so it remains above `min_th` long after the senders have slowed down.
+    /// Further drops would then leave the link idle.
     fn spares(&self) -> bool {
         self.config.spare && self.waiting.occupancy().packets <= 1
     }

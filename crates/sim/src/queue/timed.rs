@@ -44,7 +44,7 @@ pub struct TimedQueue<T> {
     rate: f64,
     /// The packet in transmission: its end time, and whether it is lost.
     serving: Option<(Nanos, bool, QueuedPacket)>,
-    /// Duration of the current transmission in nanoseconds, without a pause before it.
+    /// Duration of the current transmission in nanoseconds, excluding a pause before its first bit.
     lasts: Nanos,
     /// Total duration of the complete transmissions, nanoseconds.
     busy: Nanos,
@@ -109,7 +109,7 @@ impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
             && let Some(packet) = self.waiting.front()
         {
             let next = self.timing.next(now, packet, self.rate, transmitter.rng);
-            // Rounded to the nearest nanosecond.
+            // The cast truncates, so 0.5 is added to round to the nearest nanosecond.
             self.lasts = (packet.size() as f64 * 8e9 / next.rate + 0.5) as Nanos;
             let end = next.begin.saturating_add(self.lasts);
             self.serving = self.waiting.pop().map(|packet| (end, next.lost, packet));

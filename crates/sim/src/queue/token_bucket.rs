@@ -167,7 +167,8 @@ mod tests {
             Some(4),
         ];
         assert_eq!(out, expected);
-        // A long idle time fills the bucket, and never above its size.
+        // However long the idle time, the bucket holds at most `burst`, which is enough for three
+        // packets.
         let out = queue.go([0; 4].map(|_| 5_000 * MS));
         assert_eq!(out, [Some(5), Some(6), Some(7), None]);
         assert_eq!(queue.waiting(), 2);

@@ -28,7 +28,8 @@ struct Routes {
     /// Number of links from each node to the target.
     distance: Vec<u32>,
     given: Vec<bool>,
-    /// Whether each node can reach the target only through the target's own node.
+    /// For each node, whether it can reach the target interface only through the node that has this
+    /// interface.
     behind: Vec<bool>,
 }
 
@@ -92,8 +93,9 @@ impl FewestLinks {
         changed
     }
 
-    /// Interface of `node` that has the source address, if packets sent from it to the target
-    /// cannot return to the node. `None` if there is a static route.
+    /// Interface of `node` that has the address `source`, as first hop to the target. `None` if
+    /// there is no such interface, if a packet sent from it could return to the node, or if a
+    /// static route applies.
     pub fn by_source(
         &self,
         topology: &Topology,
@@ -114,8 +116,8 @@ impl FewestLinks {
         by_source.filter(|via| {
             let far = opposite(*via);
             let neighbour = topology.interfaces()[far as usize].node;
-            // The neighbour is the target's node, but the packet would arrive at another of its
-            // interfaces, which is a different path.
+            // Whether the neighbour is the target's node, but the packet would arrive at another
+            // interface of this node, and so on a different path.
             let elsewhere = is_destination(neighbour) && far != target;
             let distance = routes.distance[neighbour.index()];
             !elsewhere && distance <= routes.distance[node.index()]
@@ -138,8 +140,8 @@ impl Routes {
         routes
     }
 
-    /// Changes these routes to avoid the links in `down`, if another route leads to the same
-    /// interface.
+    /// Returns these routes with detours around the links in `down`. A node without a detour to the
+    /// target interface keeps its route.
     fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
         let mut routes = self.clone();
         routes.next.fill(NOWHERE);

@@ -26,8 +26,8 @@ use moving::Moving;
 pub(crate) const NOWHERE: u32 = u32::MAX;
 /// Next hop in a table: the node is the destination.
 pub(crate) const HERE: u32 = u32::MAX - 1;
-/// Next hops from this number up to [`HERE`] are ground links: this number plus the index of a
-/// current ground link.
+/// Next hops from this number to below [`HERE`] are ground links: the index of a current ground
+/// link plus this number.
 pub(crate) const GROUND: u32 = 1 << 31;
 
 /// Next hop of a packet at a node.
@@ -69,8 +69,8 @@ pub(crate) struct Router {
     made_by: MadeBy,
     /// Number of tables computed so far.
     computed: u64,
-    /// Number of route changes over moving nodes so far, and for each table the number of the
-    /// change up to which it is current. Only [`Router::follow_lazily`] uses these.
+    /// Number of times that the routes over moving nodes have changed, and for each table this
+    /// number when the table was last computed. Only [`Router::follow_lazily`] uses these.
     changes: u64,
     current: Vec<u64>,
 }

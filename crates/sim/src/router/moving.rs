@@ -14,8 +14,8 @@ use crate::packet::NO_RECEIVER;
 use crate::routing::RoutingKind;
 use crate::topology::{Constellation, GroundPolicy, Handover, Topology};
 
-/// Lookahead of a station that searches for the satellite that stays in reach longest, nanoseconds:
-/// its maximum and its step.
+/// A station that searches for the satellite that stays in reach longest looks ahead by this time
+/// at most, in steps of [`VIEW_STEP`], nanoseconds.
 const MAX_VIEW: Nanos = 3600 * time::SECOND;
 const VIEW_STEP: Nanos = 5 * time::SECOND;
 /// Maximum number of interval starts that are listed as possible route changes.
@@ -153,7 +153,8 @@ impl Moving {
         true
     }
 
-    /// Sets the edges of each graph: all edges except those of a station's other interfaces.
+    /// Sets the edges of each graph, which belongs to one interface number of the stations: the
+    /// ground links of other interface numbers are excluded.
     fn set_edges(&mut self, topology: &Topology) {
         if let [graph] = &mut self.graphs[..] {
             return graph.set_edges(&self.edges);

@@ -85,11 +85,11 @@ pub struct GroundAccess {
     /// Number of interfaces of each station. Interface j uses the satellites whose number modulo
     /// this value is j, so that the paths of a station use different satellites.
     pub interfaces: usize,
-    /// Rates of the transmitters of stations by elevation, in ascending order. Empty: the rate of
-    /// the link at every elevation.
+    /// Rates of the transmitters of stations by elevation, in ascending order. If there are none,
+    /// the rate of the link applies at every elevation.
     pub up: Vec<ElevationStep>,
-    /// Whether the stations that a satellite serves have equal shares of the uplink rate. Requires
-    /// a policy of one satellite.
+    /// Whether the stations that a satellite serves have equal shares of the uplink rate. This
+    /// requires a policy by which a station uses one satellite at a time.
     pub shared: bool,
     /// Like `up`, for the transmitters of satellites.
     pub down: Vec<ElevationStep>,
@@ -196,14 +196,15 @@ impl Constellation {
         spans(&self.links.isl, link)
     }
 
-    /// Index of an interface among the interfaces of its station.
+    /// Index of a station interface within its station. `station` is the index of the interface
+    /// among the interfaces of all stations.
     pub fn slot(&self, station: usize) -> usize {
         let interfaces = self.access.interfaces.max(1);
         station / (self.stations.len() / interfaces).max(1)
     }
 
-    /// Index of the station interface to which a ground link belongs: its own index, or that of the
-    /// interface that uses its satellite.
+    /// Index, within its station, of the interface to which a ground link belongs. The link of a
+    /// satellite belongs to the interface that uses this satellite.
     pub fn slot_of(&self, link: LinkId) -> Option<usize> {
         let index = |class: &[LinkId]| {
             let first = class.first()?;
@@ -357,7 +358,8 @@ struct Beam {
     far: Far,
     /// Cached delays to the most recent receivers.
     known: Vec<(u32, Segment)>,
-    /// Rate in bits per second, if it is constant over time, with its shares.
+    /// Rate in bits per second, if it is constant over time, and the shares of it that apply to
+    /// receivers.
     rate: Option<(u64, RateShares)>,
     /// Departure time of the last packet that waited for the end of a handover, or for another
     /// packet that waited.

@@ -21,8 +21,8 @@ fn path(local: &str, remote: &str) -> Path {
 #[test]
 fn the_checksum_of_a_datagram_worked_out_by_hand() {
     // Pseudo header 10.0.0.1, 10.0.0.2, 17, 24: 0a00+0001+0a00+0002+0011+0018 = 142c. The words of
-    // the header are 1234, 5678, 0018 and 0, with the sum 68c4. Sequence number 1 and time 2
-    // add 0003. The sum is 7cf3, and its complement 830c.
+    // the header are 1234, 5678, 0018 and 0, with the sum 68c4. The stamp in the payload, sequence
+    // number 1 and time 2, adds 0003. The sum is 7cf3, and its complement 830c.
     let mut out = BytesMut::new();
     header::write(
         &mut out,

@@ -130,8 +130,8 @@ impl Backoff {
 }
 
 /// Random stream of the backoffs of `station`. State and increment of the generator are both
-/// scattered. Generators whose increments differ by little produce shifted copies of one sequence,
-/// so stations would draw the same values.
+/// hashed, because generators whose increments differ by little produce shifted copies of one
+/// sequence, and stations would then draw the same values.
 pub(super) fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
     // Output function of SplitMix64.
     let scatter = |value: u64| {

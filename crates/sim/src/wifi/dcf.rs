@@ -66,7 +66,8 @@ pub(super) enum Expired {
     Transmit(Frame),
     /// A transmission attempt failed; `Some` if it was the last attempt for the packet.
     Failed(Option<Finished>),
-    /// The station waits for the end of the frame that it is receiving.
+    /// The station transmits nothing now: it waits for the end of the frame that it is receiving,
+    /// or has no packet.
     Waiting,
 }
 
@@ -249,7 +250,7 @@ impl Dcf {
                 outcome.finished = self.answered(now, kind, rules);
                 return outcome;
             }
-            // If any other frame is received at this time, the response is missing (§9.2.8).
+            // Any other frame at this time means that the response is missing (§9.2.8).
             outcome.finished = self.fail(now, rules);
         }
         if mine && self.activity == Activity::Contending {

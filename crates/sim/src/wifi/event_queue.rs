@@ -25,7 +25,8 @@ pub(super) struct Transmission {
 #[derive(Debug)]
 pub(super) struct Deadlines {
     of: Vec<Nanos>,
-    /// Earliest deadline and its station; of several equal deadlines, that of the first station.
+    /// Earliest deadline and the index of its station; the lowest index if several stations have
+    /// this deadline.
     pub earliest: (Nanos, usize),
 }
 
@@ -78,8 +79,8 @@ impl Deadlines {
 #[derive(Debug)]
 pub(super) struct Air {
     pub transmissions: Vec<Transmission>,
-    /// Time of the earliest edge and the index of its transmission; of several at the same time,
-    /// the oldest transmission.
+    /// Time of the earliest edge and the index of its transmission; the oldest transmission if
+    /// several have an edge at this time.
     pub earliest: (Nanos, usize),
 }
 
@@ -111,7 +112,8 @@ impl Air {
     }
 }
 
-/// Earliest of `times` and its index (the first of several); [`NO_DEADLINE`] if there are none.
+/// The minimum of `times` and its index; the lowest index if several times are equal. Without any
+/// time, [`NO_DEADLINE`] and 0.
 #[inline]
 fn earliest(times: impl Iterator<Item = Nanos>) -> (Nanos, usize) {
     let mut earliest = (NO_DEADLINE, 0);

@@ -79,8 +79,8 @@ pub struct StationStats {
     pub duplicates: u64,
     /// Frames that were detected but not decoded.
     pub spoiled: u64,
-    /// Signals that were lost because they overlapped other signals. A frame that was being
-    /// received was then lost, too.
+    /// Signals that were lost because they overlapped other signals. If the station was receiving a
+    /// frame at that time, this frame was lost, too.
     pub collisions: u64,
     /// Signals during which a much stronger frame was still decoded (capture).
     pub captures: u64,

@@ -74,7 +74,7 @@ pub struct Medium<P> {
     /// Number of stations that have a packet to send.
     backlogged: usize,
     /// The only frame on the air, if it has begun at all stations and is held (see the module
-    /// `lookahead`). It is not in `air` then.
+    /// `lookahead`). A held frame is not in `air`.
     held: Option<LoneFrame>,
     /// Whether a frame may currently be held.
     holding: bool,

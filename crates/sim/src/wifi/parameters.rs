@@ -40,9 +40,9 @@ pub enum IdleAccess {
 /// Range of the uniform draw of a backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackoffRange {
-    /// 0 to CW, both included (IEEE 802.11-1999 §9.2.4).
+    /// The number of slots is drawn from 0 to CW, both included (IEEE 802.11-1999 §9.2.4).
     ThroughWindow,
-    /// 0 to CW - 1, both included.
+    /// The number of slots is drawn from 0 to CW - 1, both included.
     BelowWindow,
 }
 
@@ -106,11 +106,12 @@ pub struct WifiParameters {
     pub queue_limit: usize,
     /// Processing time of the layer above for each packet, nanoseconds: before the packet joins the
     /// interface queue, and again after it has arrived. The [`Medium`](super::Medium) itself does
-    /// not delay packets by it, but the wireless link of a world does. The medium derives from it
-    /// by how much an outcome may be reported late.
+    /// not delay packets by it, but the wireless link of a world does. The medium may report an
+    /// outcome late, but by less than this time.
     pub link_layer_delay: Nanos,
     /// Bytes that the routing of a station adds to every packet that it originates, on all links up
-    /// to the destination. Like `link_layer_delay`, it is applied by the wireless link of a world.
+    /// to the destination. The wireless link of a world adds them, and not the
+    /// [`Medium`](super::Medium) itself.
     pub routing_header: u32,
     /// Antennas, transmit power, and thresholds of receivers.
     pub radio: Radio,
@@ -120,7 +121,7 @@ impl WifiParameters {
     /// IEEE 802.11b at 11 Mb/s with the long preamble, and the MIB defaults of IEEE 802.11-1999 and
     /// -2007.
     ///
-    /// The standard does not define some values, so this set does. It uses 100 mW on channel 6, and
+    /// Values that the standard does not define were chosen for this set: 100 mW on channel 6, and
     /// antennas of gain 1 at 1.5 m above flat ground. Frames are decoded from -76 dBm, the
     /// sensitivity that §18.4.8.1 requires at 11 Mb/s. A carrier is detected from -80 dBm, which
     /// §15.4.8.1 requires at 2 Mb/s, because the preamble is sent at an even lower rate. A frame is

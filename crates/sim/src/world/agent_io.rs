@@ -89,7 +89,8 @@ pub(super) fn drive(
             return false;
         }
     }
-    // The agent has started, because it has been driven.
+    // The agent has started, because agents are driven only after their start, so only its timeout
+    // and its stop remain.
     let at = slot.deadline_once_started();
     let at = at.map(|deadline| deadline.max(now));
     network.scheduler.alarm(slot.source, at, now);

@@ -16,10 +16,10 @@ pub const UDP_IP: u32 = 28;
 /// Solves the paper's fixed point and its equation (13), with basic or RTS/CTS access according to
 /// the parameters. In the paper T_c ends with DIFS, because EIFS is not modelled. Here T_c is the
 /// frame and EIFS, because a station that hears a collision waits for EIFS. A colliding station
-/// itself does not hear the collision, and waits for its timeout and DIFS. In the standard's set
-/// this is 92 us less than EIFS: the ACK without its PLCP header, minus a slot. In `rafiq2007` it
-/// is 4 us more than EIFS. The model uses one T_c for all stations. The number of retries is
-/// unlimited in the model.
+/// itself does not hear the collision, and waits for its timeout and DIFS. With the parameters of
+/// the standard, its timeout and DIFS together are 92 us shorter than EIFS: the difference is the
+/// ACK without its PLCP header, minus a slot. With `rafiq2007` they are 4 us longer than EIFS. The
+/// model uses one T_c for all stations. The number of retries is unlimited in the model.
 pub fn bianchi(parameters: &WifiParameters, n: u32, packet: u32, useful: u32) -> f64 {
     let timing = PhyTiming::new(parameters);
     let (w, m) = windows(parameters);

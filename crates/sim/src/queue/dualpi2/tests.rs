@@ -81,8 +81,8 @@ fn the_ramp_marks_by_the_time_waited() {
     it.ecn = Ecn::Ect1;
     it.come(0, 10, 1);
     it.go([2 * MS; 10]);
-    // The first packet is not selected, because its sum of 1 is not above 1 (`recur`); the last two
-    // are not, because two packets are too few.
+    // The first packet is not marked, because its sum of 1 is not above 1 (`recur`). The last two
+    // are not marked, because the L queue then has only two packets.
     assert_eq!(it.marked, [1, 2, 3, 4, 5, 6, 7]);
     assert!(it.dropped.is_empty());
 }

@@ -257,8 +257,8 @@ impl Controller {
         }
     }
 
-    /// Numbers and delays of requests, and assigned slots. The byte counts are filled in by the
-    /// caller.
+    /// Numbers and delays of requests, and assigned slots. The byte counts are 0; the caller sets
+    /// them, because only the terminals count bytes.
     pub fn assignments(&self) -> Assignments {
         self.assignments
     }

@@ -116,8 +116,8 @@ impl Terminal {
     }
 
     /// Rate to request, in bits per second, if earlier rate requests do not cover `uncovered` bytes
-    /// of the queue. The rate sends these bytes, or those that arrived since the last request if
-    /// that is more, within one interval, minus the constant rate. This is
+    /// of the queue. Within one interval, this rate and the constant rate together send these
+    /// bytes, or the bytes that arrived since the last request if those are more. This is
     /// `SatRequestManager::DoRbdcLegacy` of SNS3 with a gain of 1, without its factor of 1.1 on the
     /// arrival rate and without the quantised values of the signalling.
     fn needed_rate(&self, uncovered: u64) -> u64 {

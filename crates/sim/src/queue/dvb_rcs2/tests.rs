@@ -39,8 +39,8 @@ fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)>
     all
 }
 
-/// Without requests, 20 kbit/s are one slot per superframe. A packet of 250 bytes takes three
-/// slots.
+/// The constant rate of 20 kbit/s is one slot of 100 bytes per superframe, without requests. A
+/// packet of 250 bytes takes three slots.
 #[test]
 fn a_constant_rate_has_its_slots_without_a_request() {
     let mut bench = Bench::new(
@@ -104,8 +104,8 @@ fn a_rate_follows_the_arrivals_six_superframes_later() {
     assert_eq!(left, expected.collect::<Vec<_>>());
 }
 
-/// Two terminals both request the whole link. Each gets five slots per superframe, in the order of
-/// their numbers, which are 500 bytes each in 40 ms.
+/// Two terminals both request the whole link. Each gets five slots (500 bytes) in each superframe
+/// of 40 ms; the slots of terminal 0 come first.
 #[test]
 fn terminals_share_what_they_ask_for() {
     let mut shared = queue(DvbRcs2Config {
@@ -142,7 +142,7 @@ fn terminals_share_what_they_ask_for() {
         "{runs:?}"
     );
     assert!(runs[10..].iter().all(Vec::is_empty), "{runs:?}");
-    // The superframe at 360 ms completes both requests.
+    // Both requests of 2000 bytes are answered completely by the superframe that begins at 360 ms.
     let all = shared.controller.assignments();
     assert_eq!((all.requests, all.answered, all.slots), (2, 2, 40));
     assert_eq!(

@@ -7,10 +7,10 @@ fn pie(config: PieConfig) -> Pie {
     Pie::new(config).expect("a queue")
 }
 
-/// Computed by hand, starting from probability 0. The delay rises from 0 to 35 ms: 0.125 x 20 ms +
-/// 1.25 x 35 ms = 0.04625, which is divided by 2048 because the probability is below 0.000001:
-/// 0.0000225830. With an unchanged delay, 0.125 x 20 ms = 0.0025, divided by 128, adds
-/// 0.0000195313.
+/// Computed by hand, starting from probability 0. If the delay rises from 0 to 35 ms, the increase
+/// is 0.125 x 20 ms + 1.25 x 35 ms = 0.04625. It is divided by 2048, because the probability is
+/// below 0.000001, and is 0.0000225830. With an unchanged delay, 0.125 x 20 ms = 0.0025, divided by
+/// 128, adds 0.0000195313.
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut pie = pie(PieConfig::default());

@@ -55,9 +55,9 @@ fn a_short_queue_is_spared() {
     }
 }
 
-/// p_b is always 1/20. Two packets are not dropped, because the queue is short. As in ns-2,
-/// counting begins with the third packet, which is queued. The next packet is dropped with
-/// probability 1/18, and one of the first 19 counted packets is always dropped.
+/// p_b is always 1/20. The first two packets are not dropped, because the queue is short. As in
+/// ns-2, counting begins with the third packet, which is queued without a draw. The fourth packet
+/// is dropped with probability 1/18, and one of the first 19 counted packets is always dropped.
 #[test]
 fn ns_2_counts_the_packet_behind_a_short_queue() {
     let mut red = red(RedConfig {

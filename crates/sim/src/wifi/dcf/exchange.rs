@@ -91,7 +91,7 @@ impl Dcf {
     }
 
     /// Advances the sender of an exchange from the start of its RTS to the end of its data frame.
-    /// If the ACK has `begun`, the station already detects it.
+    /// `begun` is true if the carrier of the ACK has already reached the station.
     pub(in crate::wifi) fn opens(&mut self, exchange: &Exchange, begun: bool, rules: &Rules) {
         let [.., end] = exchange.ends;
         self.backoff.clear();

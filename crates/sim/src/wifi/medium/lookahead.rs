@@ -95,7 +95,8 @@ impl<P> Medium<P> {
         let [acknowledging, acknowledged] = [from, to].map(|it| &self.stations[it.index()]);
         let one_more = !acknowledging.queue.is_empty();
         // After an ACK, all stations that have a packet contend again. Only the deadline of the
-        // ACK's sender is already known.
+        // ACK's sender is already known, so the next outcome is known only if no other station has
+        // a packet.
         let turn = match kind {
             FrameKind::Ack
                 if acknowledged.queue.len() == 1
@@ -148,7 +149,8 @@ impl<P> Medium<P> {
     /// intervenes before `limit`. Returns whether the exchange was processed.
     #[inline]
     pub(super) fn pass_exchange(&mut self, start: Nanos, from: StationId, limit: Nanos) -> bool {
-        // The cached exchange is still valid, because any event since then would have removed it.
+        // If `next_outcome` has cached this exchange, it is still valid, because any event since
+        // then would have removed it from the cache.
         let foreseen = self.foreseen.take();
         debug_assert!(foreseen.is_none_or(|it| (it.start, it.from) == (start, from)));
         if !self.sees_ahead() || !self.air.transmissions.is_empty() {

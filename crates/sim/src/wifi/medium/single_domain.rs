@@ -14,8 +14,8 @@ pub(super) struct Reach {
     pub delays: Vec<Nanos>,
     pub nearest: Nanos,
     pub farthest: Nanos,
-    /// Number of instants at which a frame of this station begins at another station, without the
-    /// instant of its start.
+    /// Number of instants at which a frame of this station begins at another station. The instant
+    /// at which the station starts to send is excluded.
     pub begins: u64,
     /// Number of instants at which a frame of this station ends at another station.
     pub ends: u64,
@@ -55,8 +55,8 @@ fn reach<P>(index: usize, station: &Station<P>, stations: usize, rules: &Rules) 
     // Listeners are sorted by delay.
     let same = listeners.windows(2).filter(|it| it[0].delay == it[1].delay);
     let ends = listeners.len() - same.count();
-    // At a listener without delay the frame begins at the instant of its start, which is not
-    // counted.
+    // At a listener without delay the frame begins when the station starts to send, an instant that
+    // is excluded.
     let begins = ends - usize::from(nearest == 0);
     all.then_some(Reach {
         delays,

@@ -2,10 +2,10 @@
 //!
 //! While one frame is alone on the air and no station has a deadline, the only events are the
 //! beginning and the end of the frame at each listener, and the result depends only on the received
-//! power. The frame is therefore not put on the air. The stations receive the carrier and the frame
-//! in the same order and at the same times as if it were processed edge by edge. If an event
-//! intervenes, the frame is put on the air in its current state, and the remaining edges are
-//! processed one by one.
+//! power. Such a frame is therefore not added to the transmissions whose edges are events. The
+//! stations receive the carrier and the frame in the same order and at the same times as if it were
+//! processed edge by edge. If an event intervenes, the frame is added to the transmissions in its
+//! current state, and the remaining edges are processed one by one.
 
 use anabranch_transport::Nanos;
 
@@ -22,8 +22,8 @@ pub(super) struct Progress {
 }
 
 impl<P> Medium<P> {
-    /// Processes a frame in one step until an event intervenes before `limit`; otherwise puts it on
-    /// the air, if it has listeners.
+    /// Processes a frame in one step until an event intervenes or `limit` is reached. If the frame
+    /// has not ended at all listeners by then, adds it to the transmissions, or holds it.
     pub(super) fn send(&mut self, frame: &Frame, start: Nanos, limit: Nanos) {
         let id = self.next_transmission;
         self.next_transmission += 1;
@@ -133,8 +133,8 @@ impl<P> Medium<P> {
         self.heard(now, listener.station, (ending, false), frame);
     }
 
-    /// Puts a frame that was processed in part on the air, so that its remaining edges are
-    /// processed one by one.
+    /// Adds a frame that was processed in part to the transmissions, so that its remaining edges
+    /// are processed one by one.
     #[inline(never)]
     pub(super) fn put_on_air(
         &mut self,

@@ -52,7 +52,7 @@ fn equal_signals_destroy_each_other() {
 }
 
 /// A and C send at the same time, and A's signal at B is 16 times stronger than C's, so A's frame
-/// is captured. If C's weaker signal arrived first, both frames are lost.
+/// is captured. If C's weaker signal arrives first, both frames are lost.
 #[test]
 fn the_stronger_frame_is_captured_if_it_came_first() {
     // Distances of 10 m and 40 m result in a power ratio of 16 : 1, and in delays of 33 ns and 133
