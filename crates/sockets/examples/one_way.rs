@@ -1,9 +1,10 @@
-//! Sends messages in one direction over an association, to compare with the sockets API: the cost
-//! of a message without that API (`bench/src/bin/sockets_api_cost.rs`).
+//! Sends messages in one direction over an association without the sockets API.
+//! `bench/src/bin/sockets_api_cost.rs` compares the cost of a message with that of a message
+//! through the API.
 //!
 //! `cargo run --release -p anabranch-sockets --example one_way --
-//! send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: a serving end prints its UDP port.
-//! For the other end, UDP-PORT is that port; for a serving end it is 0.
+//! send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: start a serving end with the
+//! UDP-PORT 0, and the other end with the UDP port that the serving end prints.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -47,7 +48,7 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
         endpoint.connect(Peer::from((HERE, PORT))).await?
     };
     if what.ends_with("send") {
-        // Copies each message, as for a program that reuses its buffer.
+        // Each message is copied, because a program usually reuses its buffer.
         let message = vec![b'x'; size];
         for _ in 0..count {
             let bytes = Bytes::copy_from_slice(&message);
@@ -61,7 +62,7 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
             let part = association.recv_part().await?.ok_or("the end came early")?;
             bytes += part.bytes.len() as u64;
         }
-        // Fails if the other end has already closed.
+        // An error only means that the other end has already closed.
         let _ = association.shutdown().await;
     }
     Ok(())

@@ -57,8 +57,8 @@ pub enum HostRequest {
     /// Query for buffer space before a message is sent to all associations (SCTP_SENDALL):
     /// [`HostReply::Done`] if each of them has space.
     Room {
-        /// Whether the answer should wait until each association has space; otherwise it may be
-        /// EAGAIN.
+        /// Whether the answer should wait until each association has space; otherwise the answer is
+        /// EAGAIN if an association has no space.
         wait: bool,
     },
     /// `sctp_peeloff`: removes an association from the socket. After [`HostReply::Association`] a
@@ -85,7 +85,8 @@ pub enum HostRequest {
         level: i32,
         /// Option number.
         option: i32,
-        /// The buffer that the program has passed; some options read a part of it.
+        /// The buffer that the program has passed; for some options it contains input, such as an
+        /// association number.
         value: Vec<u8>,
     },
     /// `getsockname`: the local addresses of an association, or of the socket if the number is 0.
@@ -97,8 +98,8 @@ pub enum HostRequest {
     Peer(u32),
     /// `getpeername`.
     PeerName,
-    /// Check that the host is running; does not concern a socket. The answer is
-    /// [`HostReply::Done`]. Without an answer, the host has ended.
+    /// Check whether the host is running, which concerns no socket. The answer is
+    /// [`HostReply::Done`]; if there is no answer, the host has ended.
     Alive,
     /// Query before a program receives: [`HostReply::Awaited`] if data may arrive; otherwise the
     /// `errno` for `recv`.
@@ -124,7 +125,7 @@ pub enum HostRequest {
     Generations,
     /// Passes the descriptor that reports requests to the kernel for SCTP sockets, which bypass the
     /// library (`SECCOMP_RET_USER_NOTIF`). If there is no descriptor, the value is an `errno` with
-    /// the reason. Does not concern a socket, and is not answered.
+    /// the reason. This request concerns no socket of the host, and is not answered.
     Watch(i32),
 }
 

@@ -20,7 +20,8 @@ pub enum HostFrameKind {
     Error,
     /// To a program that listens: an association can be accepted; `association` is its number.
     Incoming,
-    /// From a program: no content. Fills the descriptor so that it is not writable yet.
+    /// From a program: a frame without content, which fills the buffer of the descriptor, so that
+    /// the descriptor is not writable yet.
     Nothing,
 }
 

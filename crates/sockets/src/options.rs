@@ -120,7 +120,7 @@ pub const RECONFIG_SUPPORTED: i32 = 117;
 pub const ENABLE_STREAM_RESET: i32 = 118;
 /// SCTP_RESET_STREAMS: struct sctp_reset_streams; write only.
 pub const RESET_STREAMS: i32 = 119;
-/// SCTP_RESET_ASSOC: an association; write only.
+/// SCTP_RESET_ASSOC: number of an association; write only.
 pub const RESET_ASSOC: i32 = 120;
 /// SCTP_ADD_STREAMS: struct sctp_add_streams; write only.
 pub const ADD_STREAMS: i32 = 121;
@@ -182,7 +182,8 @@ impl SocketOptions {
         }
         match option {
             EVENT => return self.set_event(value),
-            // An older program may pass fewer bytes; the kinds beyond them keep their value.
+            // A program that was compiled with an older structure passes fewer bytes; the kinds
+            // beyond these bytes keep their value.
             EVENTS if value.len() < EVENT_KINDS => {
                 let mut all = self.value(level, option)?;
                 all[..value.len()].copy_from_slice(value);
@@ -304,8 +305,8 @@ impl SocketOptions {
     /// Whether the program has subscribed to notifications of this kind, by its index in struct
     /// sctp_event_subscribe.
     pub fn wants(&self, kind: usize) -> bool {
-        // There are no subscriptions by default. Read without copying, because this is called for
-        // each message.
+        // There are no subscriptions by default. The value is read without a copy, because this
+        // function is called for each message.
         let events = self.set.get(&(IPPROTO_SCTP, EVENTS));
         events.is_some_and(|it| it.get(kind).is_some_and(|&on| on != 0))
     }

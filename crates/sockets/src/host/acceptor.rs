@@ -40,7 +40,7 @@ pub struct Shortage {
     pub refused: u64,
     /// Number of system errors after which the host continued.
     pub errors: u64,
-    /// The last of these errors, as an `errno`.
+    /// The last system error after which the host continued, as an `errno`.
     pub last: Option<i32>,
 }
 
@@ -169,7 +169,7 @@ fn take(known: &HostState, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Uni
 }
 
 /// Whether the program belongs to the user of this process or to root; others must present the
-/// secret. Checked here, because abstract addresses have no permissions.
+/// secret. The host must check this itself, because abstract addresses have no permissions.
 pub(super) fn is_trusted(unix: &Unix) -> bool {
     let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
     peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())

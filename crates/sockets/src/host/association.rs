@@ -42,8 +42,8 @@ pub(super) fn shown(address: SocketAddr, v6: bool, options: &SocketOptions) -> S
     }
 }
 
-/// Numbers of abandoned messages by stream and policy: first of messages of which no chunk was
-/// sent, then of all other messages.
+/// Numbers of abandoned messages by stream and policy: first the number of messages of which no
+/// chunk was sent, then that of all other messages.
 pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
 /// An association that a socket owns. The socket type is a parameter, because the socket in turn
@@ -71,7 +71,7 @@ pub(super) struct OwnedAssociation<S> {
     /// Messages that the association did not accept, to be returned to the program. Limited by the
     /// size of the descriptor's buffer and of `send_queue`.
     refused: Mutex<Vec<(HostFrameHeader, Bytes)>>,
-    /// Streams of the association while it was established, for notifications.
+    /// The peer's primary address and port, recorded when the association is established.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
     ended: Mutex<Ended>,

@@ -200,7 +200,8 @@ pub(super) fn unbind(
 fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     let own = socket.state().endpoint.clone();
     if let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) {
-        // Fails if the endpoint has no explicit list, because it then has all addresses.
+        // An error means that the endpoint has no explicit list of addresses; it then has all
+        // addresses.
         let _ = endpoint.change_addresses(changes);
         return;
     }

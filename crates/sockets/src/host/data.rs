@@ -93,11 +93,11 @@ async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> 
         state.peer = assoc.peer();
     }
     for (frame, payload) in &waiting {
-        // Does not block: the messages fitted the other socket, so they fit this one.
+        // This does not block, because the messages fitted the buffer of the other socket.
         let _ = socket.give(frame, payload).await;
     }
     assoc.set_owner(socket);
-    // A peeled-off association has its tasks already.
+    // A peeled-off association needs no new task, because its tasks are already running.
     if socket.socket_type.style == SocketStyle::OneToOne
         && let Some(association) = assoc.association()
     {
@@ -126,13 +126,13 @@ fn leave(host: &HostState, socket: &Socket) {
         place.sockets.retain(|it| it.name != socket.name);
         place.set_backlog();
         if decided && let Some(next) = place.sockets.first() {
-            // Fails with a message in the log; the former options then remain.
+            // If this fails, the error is logged, and the former options remain.
             let _ = apply_options(host, &place.endpoint, next);
         }
     }
     drop(table);
     for assoc in orphans {
-        // Aborted like in Linux, because no socket can accept it any more.
+        // Like in Linux, the association is aborted, because no socket can accept it any more.
         if let Some(association) = assoc.association() {
             association.abort("");
         }
@@ -144,7 +144,8 @@ fn leave(host: &HostState, socket: &Socket) {
         state.phase = Phase::Failed;
         state.endpoint = None;
         let assocs = std::mem::take(&mut state.assocs);
-        // Aborted like in Linux if messages are unread, so that the peer is informed.
+        // Like in Linux, associations with unread messages are aborted, so that the peer is
+        // informed.
         let linger = match state.unread {
             true => Some(0),
             false => state.options.linger(),
@@ -193,7 +194,8 @@ impl UnfinishedMessages {
         let known = self.0.iter().position(|it| it.0 == frame.tsn);
         let begun = known.map(|index| self.0.remove(index).1);
         let mut whole = match is_first {
-            // An unfinished message of this thread is dropped, because the thread ended within it.
+            // An unfinished message of this thread is dropped, because its last part will never
+            // arrive.
             true => Vec::new(),
             false => begun?,
         };
@@ -287,8 +289,8 @@ fn send_or_wait(assoc: &SocketAssociation, frame: &HostFrameHeader, bytes: Bytes
 /// Makes the descriptor readable for a program that waits for a connection with `poll`, and reports
 /// the error.
 pub(super) async fn fail(socket: &Socket, error: i32) {
-    // The error is set before the phase, so that a program that sees either of them and retries
-    // finds both.
+    // `turn` is held until the error frame is sent and the phase is set, so that a request of a
+    // program that has read the frame finds both the error and the phase.
     let _turn = socket.turn.lock().await;
     socket.state().error = error;
     let frame = HostFrameHeader {
@@ -328,7 +330,8 @@ mod tests {
         assert_eq!(add(7, 1, true, " end"), Some("one end".into()));
         assert_eq!(add(9, 1, false, " longer than eight"), None);
         assert_eq!(add(9, 2, true, "end"), Some("two longe".into()));
-        // Lost: a message whose thread ended within it, and a message without its first part.
+        // Two messages are lost: one whose thread begins another message before the last part, and
+        // one without its first part.
         assert_eq!(add(7, 0, false, "lost"), None);
         assert_eq!(add(7, 0, false, "new"), None);
         assert_eq!(add(7, 1, true, "er"), Some("newer".into()));

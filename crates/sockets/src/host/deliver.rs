@@ -118,8 +118,8 @@ async fn discard_messages(association: &Association) -> Result<(), Option<Associ
 }
 
 /// Notifies a program that has subscribed when all its data is acknowledged (RFC 6458 §6.1.9), and
-/// when no more data is signed with a deactivated key (§6.1.8). Polls, because the protocol has no
-/// event for that.
+/// when no more data is signed with a deactivated key (§6.1.8). The queues are polled, because the
+/// association has no event for this.
 async fn tell_dry(
     assoc: &SocketAssociation,
     association: &Association,
@@ -155,7 +155,8 @@ async fn report_end(
             let reason = association.status().and_then(|it| it.abort_reason);
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
-                // For other causes only the number is reported.
+                // Only for an ABORT of the peer are the error causes of its chunk reported;
+                // otherwise the notification contains just the number of the cause.
                 (Some(AssociationError(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
                     notification::aborted(cause, &reason, streams, assoc.number)
                 }
@@ -167,7 +168,8 @@ async fn report_end(
         Err(Some(lost)) => Some(of_reason(&lost.0, true)),
         _ => None,
     };
-    // Recorded before the program is notified, because its next request must already see the end.
+    // The end is recorded before the program is notified, because the next request of the program
+    // must already find it.
     assoc.record_end(&association.closed().await);
     // Messages that the association did not accept are returned before its end is reported.
     let _ = tokio::time::timeout(LAST_FRAMES_TIMEOUT, assoc.send_queue.all_done()).await;

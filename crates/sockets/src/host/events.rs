@@ -10,8 +10,9 @@ use super::notify::send_notification;
 use super::socket::SocketAssociation;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
-/// Whether the event ends the incomplete message of this stream, ordered or unordered, without its
-/// last part. `Missed` counts too, because a missed event may have been such an abort.
+/// Whether the event means that the last part of an incomplete message will never arrive. The
+/// message is given by its stream and whether it is unordered. `Missed` counts too, because a
+/// missed event may have been such an abort.
 pub(super) fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
     match event {
         Event::PartialDeliveryAborted {

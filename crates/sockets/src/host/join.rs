@@ -173,8 +173,8 @@ pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     Some(place)
 }
 
-/// FNV-1a hash. Two lists with the same digest would collide visibly, because the system assigns
-/// each address only once.
+/// FNV-1a hash of 64 bits. Two lists of addresses with the same hash would be assigned to one host,
+/// which is too unlikely to be handled.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -224,7 +224,8 @@ pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix
     else {
         return;
     };
-    // Refused: a program that needs the secret gets its host from the process that started it.
+    // A process that would need the secret cannot join, because it should use the host of the
+    // process that started it.
     if !caller.authenticate(&known, &[]) {
         return;
     }

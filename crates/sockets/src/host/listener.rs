@@ -37,8 +37,8 @@ impl ListenerSet {
 }
 
 impl Table {
-    /// The listening address that a socket with these addresses shares, because only one endpoint
-    /// can listen at the port.
+    /// The listening address that has this port and one of these addresses. A new socket must share
+    /// it, because only one endpoint can listen at an address and port.
     pub(super) fn listener_set_for(
         &mut self,
         port: u16,

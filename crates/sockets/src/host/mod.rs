@@ -259,8 +259,8 @@ impl Host {
             None => None,
             Some(place) => match listener(&place) {
                 Ok(place) => Some(place),
-                // The name may be in use by a process of another user, although the port is free.
-                // This host is then not shared.
+                // A process of another user may use the abstract address although the port is free.
+                // Other commands then cannot join this host.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     tracing::warn!("further commands cannot join this host");
                     None
@@ -277,7 +277,8 @@ impl Host {
             BindError::Socket { source, .. } => source,
             other => io::Error::other(other.to_string()),
         })?;
-        // Opened last, because programs that find these listeners expect a working host.
+        // These listeners are opened last, because a program that can connect to them expects a
+        // working host.
         let control = listener(&crate::control_address(name))?;
         let descriptors = SocketType::ALL
             .into_iter()
@@ -432,7 +433,7 @@ fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
 
 /// Registers a socket with the reactor.
 // This function is deprecated in favour of an `unsafe` one, because the descriptor of some types
-// changes while it is registered. That of a socket does not change.
+// changes while it is registered. The descriptor of a socket does not change.
 #[allow(deprecated)]
 fn watched_by(unix: Unix) -> io::Result<AsyncFd<Unix>> {
     AsyncFd::new(unix)

@@ -157,7 +157,7 @@ pub(super) fn of_frame(
 }
 
 /// Checks that each association has buffer space for a message to all (SCTP_SENDALL). If not, waits
-/// or fails with EAGAIN.
+/// for space if `wait` is true, and otherwise fails with EAGAIN.
 pub(super) async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
     for assoc in assocs {
@@ -166,7 +166,8 @@ pub(super) async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32>
     Ok(())
 }
 
-/// Checks that an association has buffer space for a message. If not, waits or fails with EAGAIN.
+/// Checks that an association has buffer space for a message. If not, waits for space if `wait` is
+/// true, and otherwise fails with EAGAIN.
 pub(super) async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i32> {
     match wait || assoc.send_queue.have_room() {
         true => assoc.send_queue.room().await,
@@ -226,8 +227,8 @@ pub(super) async fn peel_off(
         .into_iter()
         .partition(|(frame, _)| frame.association == number);
     for (frame, payload) in &others {
-        // Does not block: the frames were just taken out of the descriptor, so there is space for
-        // them.
+        // This does not block, because the frames were just read from this descriptor, so its
+        // buffer has space for them.
         let _ = socket.give(frame, payload).await;
     }
     let from = socket.name.clone();

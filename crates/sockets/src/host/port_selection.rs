@@ -1,8 +1,8 @@
 //! Selection of SCTP ports for sockets that are not bound to a port.
 //!
-//! Hosts that share an address, with one UDP port each, select their SCTP ports independently. If a
-//! peer has an association with that address and SCTP port, it refuses another one (RFC 6951 §5.4);
-//! then another port is tried.
+//! Hosts that share an address, with one UDP port each, select their SCTP ports independently. Two
+//! hosts may therefore select the same SCTP port. A peer that already has an association with this
+//! address and port refuses a second one (RFC 6951 §5.4); then another port is tried.
 
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
@@ -13,8 +13,8 @@ use super::socket::{Phase, Socket};
 /// Maximum number of ports that are tried.
 const MAX_PORTS: usize = 32;
 
-/// Connects. If another host uses this port, tries other ports, unless the program has selected the
-/// port.
+/// Connects to the peer. If another host uses the same address and SCTP port, tries other ports,
+/// unless the program has selected the port.
 pub(super) async fn from_any_port(
     host: &HostState,
     socket: &Socket,

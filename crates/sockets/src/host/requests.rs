@@ -198,7 +198,7 @@ async fn carry_out(
             Ok(HostReply::Done)
         }
         HostRequest::End => socket.end_of_messages().map(|()| HostReply::Done),
-        // Not about a socket: handled in `answer`.
+        // These requests concern no socket, so `answer` has handled them.
         HostRequest::Watch(_) | HostRequest::Alive | HostRequest::Generations => Err(libc::EINVAL),
         HostRequest::PeerName => {
             let name = match socket.socket_type.is_one_to_many() {
@@ -415,7 +415,7 @@ fn may_sign(
 
 /// Whether an association should be started for a message.
 struct Begin {
-    /// Whether to wait for its establishment.
+    /// Whether to wait until the association is established.
     wait: bool,
 }
 
@@ -436,7 +436,7 @@ async fn route(
     let one_to_many = socket.socket_type.is_one_to_many();
     let generation = socket.generation();
     let addresses = match socket.socket_type.style {
-        // Like in Linux, a one-to-one socket ignores the address of a message, because it has only
+        // Like in Linux, a peeled-off socket ignores the address of a message, because it has only
         // one association.
         SocketStyle::PeeledOff => Vec::new(),
         _ => addresses,

@@ -1,5 +1,5 @@
-//! Detection of programs that request an SCTP socket from the kernel by system calls. These bypass
-//! the library, so that this stack cannot serve them.
+//! Detection of programs that request an SCTP socket from the kernel by system calls. Such calls
+//! bypass the library, so this stack cannot serve them.
 //!
 //! The library installs a seccomp filter that suspends and reports such a call
 //! (`SECCOMP_RET_USER_NOTIF`). Only the host has the notification descriptor. When the host closes

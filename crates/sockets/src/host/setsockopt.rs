@@ -22,9 +22,9 @@ const ALL: u32 = 2;
 
 /// The associations to which an option applies.
 struct Scope {
-    /// Whether it applies to future associations.
+    /// Whether the option applies to future associations.
     future: bool,
-    /// Existing associations to which it applies.
+    /// Existing associations to which the option applies.
     assocs: Vec<Arc<SocketAssociation>>,
 }
 

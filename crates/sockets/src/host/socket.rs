@@ -68,7 +68,7 @@ pub(super) enum Phase {
     Failed,
 }
 
-/// `shutdown` of a one-to-one socket.
+/// Directions in which the program has shut down a one-to-one socket (`shutdown`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shut {
     /// True if receiving is shut down.
@@ -215,7 +215,8 @@ impl Socket {
         self.changed.notify_waiters();
     }
 
-    /// Generation for state that a program caches. Must be read before the state itself.
+    /// Generation for state that a program caches. It must be read before that state, so that a
+    /// change between both reads invalidates the cached state.
     pub(super) fn generation(&self) -> Generation {
         self.generations.current(self.number)
     }
@@ -414,8 +415,9 @@ impl SocketAssociation {
         self.settle_end();
     }
 
-    /// Records the end of the association, and reports it to the owning socket, or to the next
-    /// owner if there is none. This does not wait until the program has read all data.
+    /// Records the end of the association, and reports it to the socket that owns the association,
+    /// or to its next owner if no socket owns it now. This does not wait until the program has read
+    /// all data.
     pub(super) fn record_end(&self, reason: &CloseReason) {
         let by = match reason {
             CloseReason::Shutdown => 0,

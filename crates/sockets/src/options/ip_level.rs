@@ -9,7 +9,7 @@ use super::{IPPROTO_IP, IPPROTO_IPV6, IPV6_V6ONLY};
 enum Range {
     /// On or off.
     Switch,
-    /// The lowest byte of the value; -1 selects the default.
+    /// Only the lowest byte of the value is stored.
     Byte,
     /// From this value to 255; -1 selects the default.
     From(i32),
@@ -52,8 +52,8 @@ pub(super) fn is_ip_level(level: i32) -> bool {
     matches!(level, IPPROTO_IP | IPPROTO_IPV6)
 }
 
-/// The value to be stored; `None` if the option is accepted without effect, as for the many options
-/// that only the host could apply.
+/// The value to be stored; `None` for an option that is accepted but not stored, because only the
+/// host could apply it.
 pub(super) fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i32> {
     let Some((default, range)) = kept(level, option) else {
         return Ok(None);
@@ -74,7 +74,7 @@ pub(super) fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<
     Ok(Some(number.to_ne_bytes().to_vec()))
 }
 
-/// The default value of an option.
+/// Default value of a stored option. Other options fail with ENOPROTOOPT.
 pub(super) fn default(level: i32, option: i32) -> Result<Vec<u8>, i32> {
     let (default, _) = kept(level, option).ok_or(libc::ENOPROTOOPT)?;
     Ok(default.to_ne_bytes().to_vec())
