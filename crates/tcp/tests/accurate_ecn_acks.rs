@@ -71,7 +71,7 @@ fn two_sack_blocks_leave_space_for_two_counters() {
 }
 
 /// A transfer with SACK blocks, AccECN options and timestamps: segments 1, 3 and 5 are lost, and 6
-/// is marked. Two SACK blocks have precedence (§3.2.3.3).
+/// is marked. Two SACK blocks have precedence over the AccECN option (§3.2.3.3).
 #[test]
 fn sack_blocks_have_precedence_over_the_option() {
     let mut both = config(true);

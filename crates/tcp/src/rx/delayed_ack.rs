@@ -361,8 +361,8 @@ mod tests {
         assert!(goes(&mut acks));
     }
 
-    /// Segments of 700 bytes count as full if the peer sends no larger ones. The second consecutive
-    /// segment of this size shows this.
+    /// Segments of 700 bytes count as full if the peer sends no larger ones. The receiver assumes
+    /// this from the second consecutive segment of this size on.
     #[test]
     fn a_full_segment_is_what_the_peer_sends() {
         let mut acks = quiet();

@@ -98,7 +98,8 @@ impl AccurateSender {
             Some(option) => {
                 let increase = self.read_option(option);
                 let bytes = increase.saturating_sub(self.estimated);
-                // §A.2.2: if this many segments were marked, they would have been improbably short.
+                // §A.2.2: the safe number of marks is improbable if the marked segments would then
+                // have been very short.
                 let likely = bytes > mss * seen || bytes * SAFETY_FACTOR >= mss * safer;
                 if !likely {
                     safer = seen;

@@ -172,8 +172,8 @@ mod tests {
         })
     }
 
-    /// RFC 6298 §2 by hand. After 800 ms the RTO is 800 + 4 x 400; after a further 400 ms srtt is
-    /// 750 and rttvar 400.
+    /// Computed by hand according to RFC 6298 §2. After 800 ms the RTO is 800 + 4 x 400; after a
+    /// further 400 ms srtt is 750 and rttvar 400.
     #[test]
     fn exact_arithmetic() {
         let mut estimator = exact();

@@ -2,10 +2,11 @@
 //! RFC 6675 §4). The cumulative point is the offset before which all data has been acknowledged
 //! (`SND.UNA`).
 //!
-//! It stores only ranges, and no record per segment. Everything else that RFC 6675 requires of a
-//! scoreboard follows from the ranges and from two offsets that only increase: `lost_to` (every gap
-//! below it is lost) and `retransmitted_to` (`HighRxt`). Counters of bytes make the pipe cheap to
-//! compute, because the cost of an acknowledgement should depend only on its new information.
+//! The scoreboard stores only ranges of reported data, and no record per segment. Everything else
+//! that RFC 6675 requires of a scoreboard follows from the ranges and from two offsets that only
+//! increase: `lost_to` (every gap below it is lost) and `retransmitted_to` (`HighRxt`). Counters of
+//! bytes make the pipe cheap to compute, because the cost of an acknowledgement should depend only
+//! on its new information.
 
 use std::ops::Range;
 

@@ -137,8 +137,8 @@ impl SendBuffer {
         }
     }
 
-    /// The `len` bytes from offset `from` on as a sequence of slices. All of them must be in the
-    /// buffer.
+    /// The `len` bytes from offset `from` on as a sequence of slices. All of these bytes must be in
+    /// the buffer.
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
         let ends_before = |piece: &Piece| piece.start + piece.len() <= from;
