@@ -68,7 +68,7 @@ probes! {
     /// does not cover, counted from 0.
     CumulativeAck = "cumulative_ack", "segments";
     /// Acknowledgement received that did not advance the cumulative acknowledgement. The value is
-    /// the number that it repeats.
+    /// the cumulative acknowledgement that it repeats.
     DuplicateAck = "duplicate_ack", "segments";
     /// Fast retransmit entered. The value is the number of the segment.
     FastRetransmit = "fast_retransmit", "segments";
