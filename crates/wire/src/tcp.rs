@@ -150,8 +150,8 @@ impl Header {
         };
         let mut bytes = self.fixed().bytes(length);
         bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
-        // Most headers have no options. For these the fixed length is written without a function
-        // call.
+        // The fixed part and the options are appended separately: most headers have no options, and
+        // an append of constant length needs no function call.
         out.extend_from_slice(&bytes);
         if length > 0 {
             out.extend_from_slice(&options[..length]);

@@ -132,8 +132,8 @@ mod x86 {
         !after(u64::from(u32::MAX), bytes)
     }
 
-    /// If the field has the offset eight, as in an SCTP packet, its bytes are replaced by zeros
-    /// while the CRC is computed.
+    /// CRC32c of `bytes` with zeros in place of the four bytes at offset `field`. For the offset 8
+    /// of an SCTP checksum, the zeros are inserted while the CRC is computed.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     pub(super) fn crc32c_without(bytes: &[u8], field: usize) -> u32 {
