@@ -197,7 +197,8 @@ impl Drop for Capture {
     }
 }
 
-/// Parses the fields printed by tshark, one line per packet, and counts its messages.
+/// Parses the fields that tshark prints, one line per packet, and counts the expected messages of
+/// tshark in them.
 fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, String> {
     let mut found = BTreeMap::new();
     let mut complaints = Vec::new();

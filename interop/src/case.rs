@@ -21,8 +21,8 @@ pub enum Condition {
     Clean,
     /// 2 % loss and reordering in both directions, produced by the emulator of this project.
     Impaired,
-    /// Loss and reordering by Linux's netem in the guest. The first of two paths is impaired; both
-    /// paths are if peers change addresses.
+    /// Loss and reordering by Linux's netem in the guest. The first of two paths is impaired; if
+    /// the peers change addresses, both paths are impaired.
     Netem,
     /// The first of two paths fails when a quarter of the messages has arrived.
     PathDown,

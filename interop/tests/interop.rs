@@ -59,7 +59,8 @@ fn cases() -> Vec<Case> {
             }
         }
     }
-    // Cases between two other stacks. A failure that also occurs here is not caused by this stack.
+    // Cases between two other stacks. A failure that also occurs in one of these cases is not
+    // caused by this stack.
     for (connecting, accepting, transport) in [
         (Usrsctp, Linux, Encap),
         (Pion, Dcsctp, Plain),

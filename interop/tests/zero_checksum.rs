@@ -1,5 +1,5 @@
-//! Zero checksums (RFC 9653) with dcsctp, in memory. No packet is damaged there, so the extension
-//! is as safe as over DTLS.
+//! Zero checksums (RFC 9653) with dcsctp, in memory. The packets are exchanged without a network,
+//! so none is damaged, and the extension is as safe as over DTLS.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

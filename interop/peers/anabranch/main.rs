@@ -49,9 +49,9 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         it.max_message_size = MAX_MESSAGE as usize;
     });
     config.sctp.outbound_streams = STREAMS;
-    // The buffers have the sizes of the other peers, with one exception: the accepting side's
-    // receive buffer is smaller than the largest messages, which are therefore delivered in parts.
-    // A capture of few messages has the usual buffer, because tshark would report the closed
+    // The buffers are as large as those of the other peers, with one exception: the accepting
+    // side's receive buffer is smaller than the largest messages, which are therefore delivered in
+    // parts. A capture of few messages has the usual buffer, because tshark would report the closed
     // window.
     let bulk = arguments.number::<usize>("size")? > 0;
     let many = arguments.number::<u32>("messages")? > 250;
@@ -449,8 +449,8 @@ async fn whole() -> Result<(), String> {
 
 #[tokio::main]
 async fn main() {
-    // The case runs as a task, on the thread of the driver. `main` itself is awaited on another
-    // thread, so that each message would switch threads.
+    // The case runs as a task, on the thread of the driver. If `main` awaited the case itself, it
+    // would run on another thread than the driver, and each message would switch threads.
     let ended = match tokio::spawn(whole()).await {
         Ok(ended) => ended,
         Err(panic) => Err(panic.to_string()),
