@@ -90,9 +90,9 @@ fn runs_are_the_same_with_and_without_a_recorder() {
 #[test]
 fn earlier_failures_end_well() {
     let _turn = turn();
-    // All numbers were reset at the second copy of a request. The response to the first copy, "In
-    // progress", arrived later. Data sent after the reset was therefore accepted as data from
-    // before it, and then accepted again.
+    // When a second copy of a request arrived, the responder reset all numbers. The response "In
+    // progress" to the first copy reached the requester only later. Data sent after the reset was
+    // therefore accepted as data from before it, and then accepted again.
     fuzz_case::run(&script(186_373), Some(held));
     // More messages were abandoned at once than events could be queued.
     fuzz_case::run(&script(330_119), Some(held));
@@ -101,10 +101,11 @@ fn earlier_failures_end_well() {
     fuzz_case::run(&script(311), Some(held));
 }
 
-/// Steps of structured cases, one list for each of three kinds; of four successive seeds, one has
-/// arbitrary bytes and each other one uses one list. An entry has the number of a step in
-/// `Scenario::act`, its frequency, and the number of script bytes that follow it. Arbitrary bytes
-/// would close, release and restart too often to reach deep states.
+/// Steps of structured cases: one list for each of three kinds of case. Of four successive seeds,
+/// three use one list each, and one generates arbitrary bytes. An entry has the number of a step in
+/// `Scenario::act`, its relative frequency, and the number of script bytes that follow it. Lists
+/// are needed because arbitrary bytes close, release and restart associations too often to reach
+/// deep states.
 const KINDS: [&[(u8, usize, usize)]; 3] = [
     // Steps of a transfer with loss, reordering and duplication.
     &[
@@ -228,10 +229,10 @@ fn transfer(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Case of a seed in which users rarely read: windows close, are probed and open again, under all
-/// congestion controls, with and without pacing. Sometimes there is no buffer space for sent data.
-/// In every second case many packets are lost, so that some congestion controls send packets
-/// seconds apart.
+/// Generates a case in which users rarely read: receive windows close, are probed and open again,
+/// under all congestion controls, with and without pacing. Sometimes there is no buffer space for
+/// sent data. In every second case many packets are lost, so that some congestion controls send
+/// packets seconds apart.
 fn away(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed ^ 0xA3A7);
     let mut draw = |below: u32| (random.next_u32() % below) as u8;
@@ -297,7 +298,7 @@ fn endpoint(seed: u64) -> Endpoint {
     endpoint
 }
 
-/// First packet of the endpoint.
+/// Returns the packet that the endpoint sends next.
 fn packet_of(endpoint: &mut Endpoint) -> Bytes {
     let mut out = BytesMut::new();
     endpoint.poll_transmit(SECOND, &mut out).expect("a packet");
@@ -324,7 +325,8 @@ fn first_tsns(seed: u64, init: &Bytes) -> [u32; 2] {
     })
 }
 
-/// In some cases the TSNs wrap around. `WRAP=number` searches at most this number of other seeds.
+/// The seeds of the cases in which TSNs wrap around should cause first TSNs just below the
+/// wrap-around. `WRAP=number` searches the seeds below this number for others.
 #[test]
 fn some_cases_begin_just_below_the_wrap() {
     let _turn = turn();

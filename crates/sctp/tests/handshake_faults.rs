@@ -86,8 +86,8 @@ fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
 fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
     let z = Config::default().with(|it| it.valid_cookie_life = 500 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
-    // T1-cookie repeats the COOKIE ECHO after at least 1 s, which is too late each time. The COOKIE
-    // ECHO with the fourth cookie arrives.
+    // The first COOKIE ECHO with each of three cookies is lost. T1-cookie repeats it after at least
+    // 1 s, when the cookie has expired. The COOKIE ECHO with the fourth cookie arrives at once.
     let mut echoes = 0;
     world.fate = Box::new(move |shot| {
         if shot.chunks.starts_with("COOKIE ECHO") {
@@ -125,7 +125,8 @@ fn a_peer_whose_cookies_are_always_stale_is_abandoned() {
 
 /// RFC 9260 §5.2.6: Z has accepted A's cookie, and its COOKIE ACK is lost. The ERROR that A
 /// receives refers to an earlier COOKIE ECHO. A starts again with a new tag, so that Z detects a
-/// restart (§5.2.4, action A), because the table of Z has no row for a restart with the same tag.
+/// restart (§5.2.4, action A), because the table in §5.2.4 has no row for a restart with the same
+/// tag.
 #[test]
 fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
     for times in [1, 2] {
@@ -265,9 +266,9 @@ fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// RFC 9260 §3.2: all four classes of unknown chunks in every state. At most one ERROR is sent: if
-/// the class requires it, the peer's tag is known, and no COOKIE ACK is awaited (§5.1 C). Following
-/// chunks are processed if the class requires it.
+/// RFC 9260 §3.2: all four classes of unknown chunks in every state. One ERROR is sent if the class
+/// requires it, the peer's tag is known, and no COOKIE ACK is awaited (§5.1 C); otherwise none. The
+/// chunks after the unknown one are processed if the class requires it.
 #[test]
 fn unknown_chunks_of_all_classes_in_every_state() {
     for state in STATES {

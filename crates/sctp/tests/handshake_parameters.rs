@@ -19,8 +19,8 @@ fn indications(world: &World, host: usize) -> Vec<u32> {
     .collect()
 }
 
-/// Each end is notified of the other's indication after the event that the association is
-/// established. There is no event without an indication.
+/// The event with the adaptation layer indication of the other end should follow the event that the
+/// association is established. If the other end sends no indication, there is no such event.
 #[test]
 fn each_end_reports_the_adaptation_indication_of_the_other() {
     let says = |number| Config::default().with(|it| it.adaptation_layer = number);

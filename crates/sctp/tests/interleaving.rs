@@ -154,8 +154,8 @@ fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
     panic!("it never came");
 }
 
-/// §1, §3: a long message delays short messages of other streams only without interleaving, or with
-/// a scheduler that does not alternate.
+/// §1, §3: a long message delays short messages of other streams only if messages are not
+/// interleaved, or if the scheduler does not alternate between streams.
 #[test]
 fn a_long_message_blocks_no_other() {
     use SchedulerKind::*;
@@ -224,7 +224,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// Delivers a fragment whose text is its TSN offset.
+    /// Delivers a fragment whose user data is its TSN offset as text.
     fn position(&mut self, offset: u32, name: (u16, u32, u32), flags: &str) {
         let position = self.i_data(offset, name, flags, format!("{offset};"));
         self.chunk(&position);

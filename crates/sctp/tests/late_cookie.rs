@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use common::wrong::discarded;
 use common::*;
 
-/// An attempt that Z has aborted, before it answered an INIT of A. Returns the association of A and
-/// the late COOKIE ECHO of the aborted attempt.
+/// Lets A and Z connect to each other, and lets Z abort its attempt before an INIT of A arrives.
+/// Returns the association of A, and the COOKIE ECHO of Z's attempt, which is still in transit.
 fn abandoned_call_of_z(world: &mut World) -> (AssociationId, Bytes) {
     world.endpoints[A].listen(true);
     // Z's COOKIE ECHO is delayed, and A's first INIT is lost.
@@ -167,8 +167,8 @@ fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered()
         door.hear(seen.clone());
         assert_eq!(door.server.associations().count(), 0, "after {others}");
     }
-    // The tag of the closed association is no longer stored, so its cookie counts as stale, and a
-    // new peer would have to start again.
+    // After 20,000 other associations, the tag of the closed one is no longer stored. Its cookie
+    // then counts as stale, and a new peer with such a cookie would have to start again.
     assert_eq!(door.server.discards().of(DiscardReason::LateCookie), 1);
     assert_eq!(door.server.discards().of(DiscardReason::StaleCookie), 1);
     let said = door.said().expect("an ERROR");

@@ -91,8 +91,8 @@ impl Link {
         }
     }
 
-    /// Arrival time at the other end of an SCTP packet that is sent at `now`. The packet has an IP
-    /// header of 20 bytes.
+    /// Sends an SCTP packet of `packet` bytes, plus an IP header of 20 bytes, at `now`. Returns its
+    /// arrival time at the other end.
     fn carry(&mut self, now: Nanos, packet: usize) -> Nanos {
         let transmission = from_seconds((packet + 20) as f64 * 8.0 / self.rate);
         self.free_at = now.max(self.free_at) + transmission;

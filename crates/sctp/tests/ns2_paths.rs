@@ -77,8 +77,8 @@ struct Link {
 }
 
 impl Link {
-    /// Arrival time of an SCTP packet that is sent at `now`. An IP header of 20 bytes is added to
-    /// its length.
+    /// Sends an SCTP packet of `packet` bytes, plus an IP header of 20 bytes, at `now`. Returns its
+    /// arrival time at the other end.
     fn carry(&mut self, now: Nanos, packet: usize) -> Nanos {
         let transmission = from_seconds((packet + 20) as f64 * 8.0 / self.rate);
         self.free_at = now.max(self.free_at) + transmission;

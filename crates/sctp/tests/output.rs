@@ -231,9 +231,9 @@ fn rig() -> Rig {
     rig
 }
 
-/// A partially delivered message is abandoned. Parts that were read before come first. Then the
-/// reader should get the event, and then the messages that had to wait for the end of that message.
-/// Parts that were not read before are dropped.
+/// A partially delivered message is abandoned after some of its parts were read. The reader should
+/// then get the event, followed by the messages that had to wait for the end of that message. The
+/// unread parts are dropped.
 #[test]
 fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
     let mut rig = rig();
@@ -433,8 +433,9 @@ fn the_driver_is_notified_of_associations_with_output() {
     assert_eq!(all, ["three", "shutdown", "closed"]);
 }
 
-/// Reading messages opens the receive window. After the driver has read messages of a ready
-/// association, the endpoint should therefore poll this association again.
+/// Reading messages opens the receive window, which a SACK should advertise. After the driver has
+/// read the messages of an association from `poll_ready`, the endpoint should therefore poll this
+/// association again.
 #[test]
 fn the_window_that_a_ready_association_opens_is_advertised() {
     let (mut world, [a, _]) = up(Config::default().with(|it| it.receive_buffer = 4_000));

@@ -43,9 +43,10 @@ fn a_window_is_spread_over_the_round_trip() {
     assert!(spread.len() > 30, "{}", spread.len());
     let mut spread = gaps(&spread);
     spread.sort_unstable();
-    // The interval is the transmission time of 1400 bytes at 1.25 windows per 100 ms. It is between
-    // 25.4 ms at the initial cwnd of 4404 bytes and 1.8 ms at 60,000 bytes, the maximum in this
-    // transfer. Longer intervals occur while the sender waits for an acknowledgment.
+    // The interval between two packets is the time for 1400 bytes at a rate of 1.25 windows per
+    // round trip of 100 ms. It is between 25.4 ms at the initial cwnd of 4404 bytes and 1.8 ms at
+    // 60,000 bytes, the maximum in this transfer. Longer intervals occur while the sender waits for
+    // an acknowledgment.
     assert!(spread[0] > 1_800_000, "{}", spread[0]);
     assert!(spread[spread.len() / 2] < 26 * MILLISECOND, "{spread:?}");
 }
@@ -66,8 +67,8 @@ fn a_closed_window_is_probed_at_the_pace() {
     }
     world.run_for(SECOND);
     let mut read = world.receive_all(Z, z).len();
-    // The second packet is sent at once. Each later packet follows 1,412 / (0.002 x 4,404) round
-    // trips after the previous one, which are 3.2 s.
+    // The second packet is sent at once. Each later packet follows the previous one after 3.2 s,
+    // because 1,412 bytes take 160 round trips at 0.002 windows of 4,404 bytes per round trip.
     while read < 10 {
         world.forget();
         world.run_for(2 * SECOND);

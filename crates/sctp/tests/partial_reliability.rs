@@ -134,8 +134,9 @@ fn partial_reliability_takes_two() {
     }
 }
 
-/// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of three messages is lost. The missing reports
-/// would cause a retransmission, which its policy forbids. It should therefore be abandoned.
+/// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of five messages is lost. The SACKs that report
+/// it as missing would cause a fast retransmission, which the policy of the message forbids. It
+/// should therefore be abandoned.
 #[test]
 fn a_message_out_of_retransmissions_is_skipped() {
     let mut world = World::new(partial().with(|it| it.delayed_sack = false));

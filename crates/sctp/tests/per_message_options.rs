@@ -37,7 +37,8 @@ fn give(world: &mut World, id: AssociationId, messages: &[(u16, &'static [u8], S
     world.drain(A);
 }
 
-/// For each packet of A with DATA: its network, and the user data of each chunk.
+/// Returns, for each packet of A with DATA, the number of its network and the user data of each
+/// chunk.
 fn sent(world: &World) -> Vec<(u8, Vec<String>)> {
     let mut out = Vec::new();
     for shot in world.shots.iter().filter(|it| it.from == A) {
@@ -76,8 +77,8 @@ fn a_message_goes_to_the_address_that_its_user_names() {
     ];
     give(&mut world, a, &all);
     world.run_for(SECOND);
-    // A packet for each change of address, in the order of the stream. Consecutive messages to one
-    // address should share a packet.
+    // Each change of the address should start another packet, and the order of the stream should be
+    // kept. Consecutive messages to one address should share a packet.
     let expected = packets(&[(0, &["one"]), (1, &["two", "three"]), (0, &["four"])]);
     assert_eq!(sent(&world), expected);
     let texts: Vec<_> = world

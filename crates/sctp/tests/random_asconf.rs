@@ -225,7 +225,8 @@ impl Scenario {
         let changes: Vec<_> = [add].into_iter().chain(gone).collect();
         self.change(host, &changes);
         if below(&mut self.random, 3) == 0 && own.len() < 5 {
-            // The host sends further requests at once. Its source address may be removed by them.
+            // The host makes further requests at once, which may remove the source address that it
+            // uses.
             let next = self.fresh(host);
             let more = [AddressChange::Add(next), AddressChange::KeepOnly(fresh)];
             let many = 1 + below(&mut self.random, 2) as usize;
@@ -264,8 +265,8 @@ impl Scenario {
             let known: BTreeSet<_> = other.paths().addresses().collect();
             assert_eq!(own, known, "seed {seed}: addresses of {}", name(host));
         }
-        // The last packet of a shutdown may be lost even without faults. Other tests cover that
-        // case.
+        // From here on, only packets from or to addresses that no longer exist are lost, because
+        // the loss of the last packet of a shutdown may make it fail. Other tests cover that case.
         let gone = Rc::clone(&self.gone);
         self.world.fate = Box::new(move |shot| {
             let gone = gone.borrow();

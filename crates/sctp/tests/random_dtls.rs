@@ -37,8 +37,8 @@ struct Scenario {
     sent: [u32; 2],
     /// Number of the last message that was received from each host.
     received: [Option<u32>; 2],
-    /// For each host: number of its messages received since the last restart, and the first one
-    /// that it sent after the restart.
+    /// For each host: number of its messages received since the last restart, and number of the
+    /// first message that it sent after the restart.
     since: [(u32, u32); 2],
     restarts: u32,
     seen: Vec<Shot>,

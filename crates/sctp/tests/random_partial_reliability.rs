@@ -88,7 +88,7 @@ struct Seen {
     messages: BTreeMap<u32, (Vec<Tsn>, Nanos, bool)>,
     /// Message of each TSN.
     sent: BTreeMap<u32, u32>,
-    /// Message by its stream, its unordered flag and its identifier.
+    /// Number of each message, by its stream, unordered flag and message identifier.
     named: BTreeMap<(u16, bool, u32), u32>,
     /// Arrival times and contents of SACKs.
     sacks: Vec<(Nanos, Tsn, Runs)>,
@@ -181,8 +181,8 @@ fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) 
     missed
 }
 
-/// If `deaf` is true, acknowledgments are lost as well. Every second seed interleaves messages,
-/// with any scheduler.
+/// Runs the case of `seed`. If `deaf` is true, acknowledgments are lost as well. Every second seed
+/// enables interleaving, and selects one of all schedulers.
 fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     println!("CASE={seed} loss {loss_per_mille}/1000, acknowledgements lost: {deaf}");
     let mut random = Pcg64Mcg::seed_from_u64(seed);

@@ -42,7 +42,7 @@ struct Sent {
     /// Stream and unordered flag.
     messages: Vec<(u16, bool)>,
     delivered: Vec<u32>,
-    /// Last ordered message of a stream.
+    /// Number of the last ordered message on each stream.
     last: BTreeMap<u16, u32>,
 }
 

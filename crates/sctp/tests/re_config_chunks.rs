@@ -31,7 +31,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// Request number with this offset. Like TSNs, request numbers begin with the initial TSN.
+    /// Request number with this offset from the first request number, which is the initial TSN.
     fn number(&self, offset: u32) -> u32 {
         self.first.0.wrapping_add(offset)
     }

@@ -92,7 +92,7 @@ fn all_of_a_message_has_one_receipt() {
         world.drain(A);
         world.run_for(10 * SECOND);
         let mut told = receipts(&world);
-        // The scheduler decides which message ends first, because it serves the streams in turn.
+        // The order of the receipts depends on the scheduler, which serves the streams in turn.
         told.sort_by_key(|it| it.0);
         let all = [1, 2, 3].map(|number| (number, DeliveryStatus::Acknowledged));
         assert_eq!(told, all, "interleaving: {interleaving}");
@@ -168,7 +168,8 @@ fn unsent_messages_are_reported() {
         (3, DeliveryStatus::NoSuchStream),
     ];
     assert_eq!(told, expected);
-    // The window is full. The messages in the queue are cancelled.
+    // No DATA arrives, so the first message fills the window. The messages behind it stay in the
+    // queue and are cancelled.
     world.forget();
     world.fate = lose_data(|_| true);
     ask(&mut world, a, (Some(0), vec![1; 60_000]), &PLAIN, 4).expect("room");

@@ -100,7 +100,8 @@ fn the_window_falls_with_what_waits_and_rises_as_it_is_read() {
     assert!(rig.receiver.is_empty());
 }
 
-/// ns-2.35 counts chunk headers, and its application reads data as soon as it can be delivered.
+/// The receiver of ns-2.35 counts the headers of chunks as used buffer space, and its application
+/// reads data as soon as it can be delivered.
 #[test]
 fn under_ns2_only_what_waits_behind_a_hole_is_held() {
     let mut rig = Rig::new(Profile::ns2(), 10_240);

@@ -136,7 +136,8 @@ impl Siege {
         Self::with(receive_buffer, &parameters, |it| it.interleaving = true)
     }
 
-    /// Like both [`Self::interleaved`] and [`Self::in_parts`].
+    /// Creates a test with a peer that interleaves messages, each of which is delivered in parts
+    /// from its first fragment on.
     fn interleaved_in_parts(receive_buffer: u32) -> Self {
         let listed = Bytes::from_static(&[kind::I_DATA]);
         let parameters = [Parameter::SupportedExtensions(listed)];
@@ -147,8 +148,8 @@ impl Siege {
     }
 
     /// Creates a test with a peer that is the client of the key management. The peer never
-    /// acknowledges the server's flight, and its key management messages are not processed before
-    /// it does.
+    /// acknowledges the server's flight, so the server never processes the peer's key management
+    /// messages.
     fn keyed(receive_buffer: u32) -> Self {
         let of_client = DtlsKeyManagement {
             tie_breaker: 0,
@@ -318,7 +319,8 @@ fn no_attack_holds_more_than_twice_the_buffers() {
             attack(&mut siege);
             let sum = siege.buffer + SEND_BUFFER;
             let share = siege.most as f64 / sum as f64;
-            // The test harness copies the output on the same heap, so it must be short.
+            // The line must be short, because the test harness copies the output on the measured
+            // heap.
             println!("{name}, {buffer}: {share:.2}");
             if siege.most > 2 * sum + FIXED {
                 beyond.push((*name, buffer, siege.most));

@@ -1,6 +1,5 @@
-//! Tests of stream resets, additional streams and association resets between two ends of this stack
-//! (RFC 6525), in which the requests are performed. `reconfiguration_faults.rs` has the cases in
-//! which they are not.
+//! Tests of successful stream resets, additional streams and association resets between two ends of
+//! this stack (RFC 6525). `reconfiguration_faults.rs` has the requests that fail or are delayed.
 
 use crate::common;
 

@@ -194,7 +194,7 @@ impl Siege {
     }
 }
 
-/// The peer reports all chunks except the first one, which it never acknowledges.
+/// The peer reports all chunks in gap blocks except the first one, which it never acknowledges.
 fn all_but_the_first(siege: &mut Siege, bytes: usize, rounds: u32) {
     for _ in 0..rounds {
         siege.offer(bytes, None);
@@ -217,8 +217,8 @@ fn memory_of_data_reported_by_gap_blocks_is_bounded() {
         assert!(siege.is_open());
         let (held, told) = (HEAP.allocated() - siege.before, siege.told());
         println!("{bytes}: {} at most, {held} held, {told} told", siege.most);
-        // Small messages need more memory than their number of bytes. `SendBuffer::used` reports
-        // this to the user.
+        // A small message needs more memory than its payload. `SendBuffer::used` includes this
+        // memory.
         let beside = SEND_BUFFER / bytes * 192;
         assert!(
             siege.most < 2 * BOTH + beside + FIXED,

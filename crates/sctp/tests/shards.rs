@@ -110,8 +110,9 @@ impl World {
         self.chooses.next_u32() as usize % self.server.len()
     }
 
-    /// Delivers a packet to a random shard. That shard forwards it to the shard that belongs to its
-    /// verification tag, or else to the one that the lookup of the peer returns.
+    /// Delivers a packet to the shard of its verification tag, or to a random shard if it has no
+    /// tag or the shards share no table of peers. The shard may return another shard, to which the
+    /// packet is then delivered.
     fn deliver(&mut self, shot: &Shot) {
         let tag = tag_of(&shot.bytes);
         let came = self.any();
@@ -210,8 +211,8 @@ impl World {
     fn paths(&self) -> Vec<String> {
         let of = |&(at, id): &(usize, AssociationId)| {
             let paths = self.server[at].association(id).expect("open").paths();
-            // If a peer of another shard has verified an address, this shard does not remove the
-            // address at once, but only when it would verify it. Therefore only active paths are
+            // An address that a peer of another shard has verified is not removed from the paths at
+            // once, but only when this shard would verify it. Therefore only active paths are
             // compared.
             let active = paths
                 .iter()
@@ -331,7 +332,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
                 };
             }
         }
-        // The server connects to a client, from any of its endpoints.
+        // The server connects to a client, from a random shard.
         5 => {
             let at = world.any();
             let begun = world.server[at].connect(now, &[of_client(client, odd as u8 % 2)], PORT);

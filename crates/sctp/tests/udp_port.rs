@@ -200,8 +200,8 @@ fn a_packet_under_a_wrong_tag_moves_nothing() {
     net.inject(SECOND_PORT, damaged.into());
     assert_eq!(net.port_of(served), FIRST);
     assert_eq!(net.server.discards().of(DiscardReason::Checksum), 1);
-    // A copy of the original packet from another port should change it, because RFC 6951 §5.4
-    // requires only the tag.
+    // A copy of the original packet from another port should change the peer's port, because RFC
+    // 6951 §5.4 requires only the correct tag.
     net.inject(SECOND_PORT, data);
     assert_eq!(net.port_of(served), SECOND_PORT);
 }
@@ -238,8 +238,8 @@ fn an_init_from_another_port_restarts_nothing() {
     );
     assert_eq!(net.server.discards().of(DiscardReason::RestartNewPort), 1);
     assert_eq!(net.port_of(served), FIRST);
-    // From the known port, the INIT may come from the peer after it has lost its state. It should
-    // be answered as usual.
+    // An INIT from the known port may be that of a peer that has lost its state. It should be
+    // answered as usual.
     let answers = net.inject(FIRST, packet(common::A, 0, &[&init()]));
     assert!(matches!(chunks_of(&answers[0].1)[0], Chunk::InitAck(_)));
 }

@@ -263,7 +263,8 @@ fn packets_that_require_a_checksum_are_dropped_without_one() {
     world.inject(Z, without(&elsewhere.into()));
     assert_eq!(discards(&world, Z), [4, 0], "for another port");
     assert!(world.story.iter().all(|it| !it.starts_with("Z ->")));
-    // If they have a checksum, they should be answered, and the answers should have one.
+    // With a checksum, the INIT and the SHUTDOWN ACK should be answered, and the answers should
+    // have a checksum.
     world.inject(Z, a);
     world.inject(Z, packet(A, 9, &[&Chunk::ShutdownAck]));
     let answers: Vec<_> = world.shots.iter().filter(|it| it.from == Z).collect();

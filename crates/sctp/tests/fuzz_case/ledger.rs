@@ -1,10 +1,10 @@
 //! Record of sent and received messages: each must arrive once, complete, and in the order of its
 //! stream.
 //!
-//! Once means once per association of the reader. DATA may be bundled with the COOKIE ECHO. If the
-//! reader's end then fails, or its host loses its state, before the sender gets the COOKIE ACK, the
-//! sender connects again and retransmits unacknowledged data. Another association of the reader
-//! then receives it a second time.
+//! A message may arrive once in each association of its receiver, because DATA may be bundled with
+//! the COOKIE ECHO. If the receiver's association then fails, or its host loses its state, before
+//! the sender gets the COOKIE ACK, the sender connects again and retransmits the unacknowledged
+//! data. A second association of the receiver then gets the same messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ struct Order {
 /// Association that reads the messages of one serial number.
 #[derive(Debug)]
 struct Reader {
-    /// Identifier of the association, and number of times that its host had lost its state before.
+    /// Identifier of the association, and number of times that its host had lost its state by then.
     who: (AssociationId, u32),
     /// Next number, by stream.
     next: BTreeMap<u16, u32>,
@@ -60,7 +60,7 @@ pub(super) struct Ledger {
     /// Number of ordered messages received, by serial number and stream.
     came: BTreeMap<(u32, u16), u32>,
     came_unordered: BTreeMap<(u32, u16), BTreeSet<u32>>,
-    /// Reader of each serial number.
+    /// Association that reads the messages of each serial number.
     readers: BTreeMap<u32, Reader>,
     /// Number of times that each host has lost its state.
     forgotten: [u32; 2],
@@ -192,16 +192,17 @@ impl Ledger {
         self.forgotten[host] += 1;
     }
 
-    /// Records that `host` released an association, with its unread messages.
+    /// Records that `host` released an association, and thereby discarded its unread messages.
     pub(super) fn released(&mut self, host: usize, id: AssociationId) {
         self.orders.remove(&(host, id));
         let theirs = self.sent.iter_mut().filter(|it| it.host != host);
         theirs.for_each(|it| it.forgiven = true);
     }
 
-    /// Records that `host` read a message. Its number must follow the previous one in its stream,
-    /// whoever sent it. Without an attacker, the peer must have sent it unaltered, and it must not
-    /// have been read before.
+    /// Records that `host` read a message. The SSN of an ordered message must follow the previous
+    /// SSN of its stream, even if an attacker sent the message. If no attacker has interfered
+    /// (`tampered`), the peer must have sent the message unaltered, and it must not have been read
+    /// before.
     pub(super) fn take(
         &mut self,
         host: usize,

@@ -39,7 +39,7 @@ const MAX_ACTS: usize = 400;
 const HOMES: u8 = 2;
 /// Number of consecutive packets after which an endpoint is considered to be in an endless loop.
 const MAX_PACKETS: usize = 1_000;
-/// Maximum number of packets in flight; beyond it the oldest packet is lost.
+/// Maximum number of packets in flight. If there are more, the oldest packet is lost.
 const MAX_IN_FLIGHT: usize = 256;
 /// Value of the second byte of cases in which stream sequence numbers are about to wrap around.
 const WIND_UP: u8 = 0xA5;
@@ -182,7 +182,8 @@ fn run_case(
     scenario.account.finish()
 }
 
-/// Settings of a case. `tail` are its last bytes, which may select concurrent paths.
+/// Settings of a case. `tail` contains its last two bytes, which may select concurrent paths, a
+/// congestion control and loss recovery algorithms.
 fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
     let names = Profile::NAMES;
     let mut profile =
@@ -211,8 +212,8 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         it.heartbeat_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;
-        // Cases with wrap-around do not set the extensions. They send so many messages that it
-        // would not be useful to run them with both kinds of numbers.
+        // Extensions are not enabled in cases with a wrap-around of stream sequence numbers. Such a
+        // case has to send so many messages first that it is run with only one kind of numbers.
         if extremes != WIND_UP {
             extensions::set(it, extremes);
         }
@@ -345,8 +346,8 @@ impl Scenario<'_> {
         answers
     }
 
-    /// Sets the probes to record in all associations of `host`, and drops earlier samples. Adds the
-    /// counters to the digest.
+    /// Adds the samples, counters and path states of all associations of `host` to the digest, and
+    /// then records new samples.
     fn record(&mut self, host: usize) {
         let Some(probes) = self.probes else { return };
         let ids: Vec<_> = self.endpoints[host].associations().collect();
@@ -394,8 +395,8 @@ impl Scenario<'_> {
         }
     }
 
-    /// Advances the time and runs due timers. No packet arrives meanwhile, so each retransmission
-    /// needs a timeout; a probe may cause one exception.
+    /// Advances the time and runs due timers. No packet arrives meanwhile, so only timeouts, and at
+    /// most one probe, may cause retransmissions.
     fn pass(&mut self, span: Nanos) {
         let before = [A, Z].map(|host| watch::Sending::all(&self.endpoints[host]));
         self.pass_quietly(span);

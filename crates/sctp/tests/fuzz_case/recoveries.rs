@@ -2,8 +2,8 @@
 
 use anabranch_sctp::Config;
 
-/// One case in eight detects spurious timeouts, and one in eight detects losses by time, selected
-/// by its last byte. The byte before selects the options.
+/// The last byte of a case selects the algorithm: RACK in one case in eight, F-RTO without RACK in
+/// another. The byte before it selects the options.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     match whether & 0x07 {
         5 => {

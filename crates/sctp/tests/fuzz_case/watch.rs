@@ -1,4 +1,4 @@
-//! Checks during a fuzz case, and at its end.
+//! Checks of memory, work, answers and final states, during a fuzz case and at its end.
 
 use std::net::IpAddr;
 
@@ -27,8 +27,8 @@ const ASSOCIATION: usize = 96 << 10;
 /// data, of received data, of I-DATA, of reassembled messages, scheduling, policies, and deferred
 /// data.
 const STREAM_TABLES: usize = 8;
-/// Memory of such a table for all streams up to the highest used one: a pointer for each page of 64
-/// streams.
+/// Page directory of such a table: it has 16 bytes for each page of 64 streams, up to the page of
+/// the highest stream in use.
 const PAGE: (usize, usize) = (64, 16);
 /// Maximum memory of an endpoint in addition to its associations, in bytes.
 const ENDPOINT: usize = 64 << 10;
@@ -48,15 +48,15 @@ pub(super) struct Known {
     pub request_of: [u32; 2],
     /// Cumulative TSN that acknowledges each host's data.
     pub acked_of: [u32; 2],
-    /// Last cookie of each host, and its verification tag.
+    /// Initiate tag and cookie in the last INIT ACK of each host.
     pub cookie_of: [Option<(u32, Bytes)>; 2],
     /// Number of packets observed so far.
     pub packets: u32,
 }
 
 impl Known {
-    /// Records the contents of a packet of `host`; returns whether it contains DATA. Also checks
-    /// that packets of this stack are valid to the last byte.
+    /// Records the contents of a packet of `host`; returns whether it contains DATA. Panics if a
+    /// part of the packet is invalid, because this stack must not send such a packet.
     pub(super) fn learn(&mut self, host: usize, bytes: &Bytes, zero: ZeroChecksum) -> bool {
         let without = zero != ZeroChecksum::Off && checksum::is_zero(bytes);
         let checksum = if without {
@@ -142,7 +142,8 @@ impl Answers {
         self.bytes += bytes;
     }
 
-    /// Checks the counters against the `len` bytes of the packet that caused them.
+    /// Asserts that the counted packets, all caused by one packet of `len` bytes, are few and not
+    /// much longer than it.
     pub(super) fn check(&self, len: usize) {
         let Self { packets, bytes } = *self;
         assert!(packets <= MAX_ANSWERS, "{packets} answers to one packet");
@@ -249,8 +250,8 @@ impl Scenario<'_> {
         }
     }
 
-    /// Drops all packets in flight, so that all remaining memory belongs to the endpoints. Checks
-    /// that it is at most a multiple of their buffers.
+    /// Drops all packets in flight, so that all remaining memory belongs to the endpoints. Asserts
+    /// that this memory is within a limit that depends on the sizes of their buffers.
     pub(super) fn check_memory(&mut self) {
         let Some(held) = self.meter.held else { return };
         self.wire = Default::default();
@@ -313,9 +314,9 @@ impl Scenario<'_> {
     }
 
     /// Ends the case: the users close, and the network becomes reliable. All associations must then
-    /// close, unless an attacker with the tags has interfered. The attacker may have acknowledged
-    /// data that never arrived, so that both ends wait forever; the users then abort. Afterwards no
-    /// more packets may be sent.
+    /// close, unless an attacker who knew the verification tags has interfered. This attacker may
+    /// have acknowledged data that never arrived, so that both ends wait forever; the users then
+    /// abort. Afterwards no more packets may be sent.
     pub(super) fn end(&mut self) {
         for _ in 0..200 {
             self.close_all(false);

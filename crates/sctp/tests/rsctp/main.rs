@@ -482,9 +482,9 @@ fn a_collision_agrees_on_it() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// Each loss that changes cwnd should report its cause just before. Then cwnd should change
-/// accordingly: by half for congestion, and by an amount that depends on its square root for
-/// wireless loss.
+/// Before a loss changes cwnd, the sender should report the cause of the loss. cwnd should then
+/// decrease accordingly: by half after congestion, and by an amount that depends on its square root
+/// after a wireless loss.
 #[test]
 fn every_loss_reports_its_verdict_before_the_window_moves() {
     let mut seen = [0; 3];

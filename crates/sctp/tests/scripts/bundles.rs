@@ -154,7 +154,7 @@ fn reserved_flags_are_ignored() {
         .world
         .inject(Z, raw_packet(A, 0, &flagged(&Chunk::Init(init()), 0)));
     script.expect("INIT ACK");
-    // INIT ACK and COOKIE ACK.
+    // INIT ACK and COOKIE ACK with reserved flags.
     let mut script = Script::calling(quick());
     script.say_raw(&flagged(&init_ack_with(&[cookie()]), 0));
     script.expect("COOKIE ECHO");
@@ -205,7 +205,7 @@ fn reserved_flags_are_ignored() {
     script.expect("SHUTDOWN");
     script.say_raw(&flagged(&Chunk::ShutdownAck, 0));
     script.expect("SHUTDOWN COMPLETE");
-    // ABORT, with the tag of either end.
+    // ABORT with reserved flags, once with the tag of each end (T bit).
     for reflected in [false, true] {
         let mut script = Script::called(quick());
         let tag = if reflected { TESTERS_TAG } else { script.tag };

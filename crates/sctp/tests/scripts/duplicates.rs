@@ -137,7 +137,8 @@ fn action_b() {
         if echoed {
             script.say(&[&init_ack_with(&[cookie()])]);
             script.expect("COOKIE ECHO");
-            // If the cookie had the same time as the INIT ACK, it would count as older.
+            // Waits, because a cookie that is created at the time of the INIT ACK counts as older
+            // than it.
             script.wait(MILLISECOND);
         }
         script.ask(Init {
@@ -161,8 +162,8 @@ fn action_b() {
 }
 
 /// RFC 9260 §5.2.4, B: the cookie should be accepted also if it is older than the INIT ACK that
-/// announced the tag of the peer. If the profile discards late cookies, it should be accepted only
-/// after the endpoint's own COOKIE ECHO was not answered.
+/// announced the tag of the peer. If the profile discards late cookies, such a cookie should be
+/// accepted only after the endpoint has repeated its own COOKIE ECHO without an answer.
 #[test]
 fn action_b_of_an_older_cookie() {
     for discards in [false, true] {

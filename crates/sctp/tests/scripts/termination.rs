@@ -77,7 +77,8 @@ fn t5_ends_a_shutdown_that_is_never_answered() {
         assert_eq!(reason(&script), Some(CloseReason::ShutdownTimeout));
         script.is_gone();
     }
-    // If the retransmission limit is reached first, it should end the shutdown.
+    // If the limit on retransmissions is reached before T5-shutdown-guard expires, it should end
+    // the shutdown.
     let mut script = closing(quick().with(slow).with(|it| it.association_max_retrans = 2));
     script.wait(4 * SECOND);
     assert_eq!(reason(&script), Some(CloseReason::PeerUnreachable));

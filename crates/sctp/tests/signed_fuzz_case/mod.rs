@@ -57,8 +57,8 @@ struct Scenario<'a> {
     said: u32,
 }
 
-/// Creates two established endpoints. Returns them with the serial numbers of both, which begin
-/// with the initial TSN (RFC 5061 §5.1). The insider has read them.
+/// Creates two established endpoints. Also returns their ASCONF serial numbers, which the insider
+/// knows because they begin with the initial TSN (RFC 5061 §5.1).
 fn begin() -> (Pair, [u32; 2]) {
     let mut pair = Pair::new();
     pair.world.narrate = false;
