@@ -9,9 +9,9 @@ use std::{env, fs};
 /// Start of the function whose body is removed.
 const LOG: &str = "pub fn log_packet(name: &str, ts: SocketTime, sent: bool, data: &[u8]) {";
 
-/// Replacements for a macro, which the crate exports and uses by its crate path. The compiler
-/// rejects this in an included file, such as the root of this crate, so the macro is used by its
-/// module path and not exported.
+/// Replacements in the source, for a macro that the crate exports and uses by its path in the crate
+/// root. The compiler rejects this in an included file, and the root of this crate includes that
+/// source. Therefore the macro is not exported, and is used by the path of its module.
 const MACRO: [(&str, &str); 2] = [
     ("#[macro_export]\n", ""),
     (

@@ -39,7 +39,8 @@ pub struct Cost {
 /// The command cannot be started, or fails.
 pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     let begin = Instant::now();
-    // Only standard error is piped; ns-2 prints messages, but too few to fill the pipe.
+    // Standard error is piped and read only after the end of the program: ns-2 prints messages to
+    // it, but too few to fill the pipe.
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

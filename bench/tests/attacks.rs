@@ -54,8 +54,8 @@ fn cost_of(attack: &str) -> (u64, u64) {
     }
     let count = within("*::packets_arrive*", program(), &arguments).expect("valgrind");
     let (each, bytes) = (count / PACKETS as u64, bytes / packets);
-    // One-time operations must not raise the limit of an attack, because they happen before the
-    // packets are counted. Only with random packets do they happen during the count.
+    // Messages that are delivered, acknowledged or abandoned raise the limit only for random
+    // packets. In all other attacks this happens once, before the instructions are counted.
     let done = match attack.starts_with("random") {
         true => done / packets,
         false => 0,

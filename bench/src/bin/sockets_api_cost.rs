@@ -169,7 +169,7 @@ impl Programs {
         let output = output.map_err(|error| format!("cannot run {}: {error}", line[0]))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
-            // Killed, because it would wait for this end.
+            // The peer is killed, because it would otherwise wait for the failed program.
             peer.kill()?;
         }
         peer.wait()?;

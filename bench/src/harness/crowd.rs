@@ -42,8 +42,8 @@ struct Crowd {
     score: Score,
 }
 
-/// Sends messages from a server to `many` clients. A turn is the same work for any number of
-/// associations, because each client gets the same number of messages. `warm_up` and `long` are
+/// Sends messages from a server to `many` clients. A turn is the transfer of [`EACH`] messages to
+/// one client, so its work does not depend on the number of associations. `warm_up` and `long` are
 /// processor time; the warm-up lasts until every client had at least two turns, and the measurement
 /// until every client had at least one.
 ///
@@ -120,8 +120,8 @@ fn address_of(client: usize) -> IpAddr {
 
 impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
-        // Each client uses the destination address of its packets, so that all clients can share
-        // the same settings.
+        // The settings contain no addresses, so that all clients can share them. Each client uses
+        // the destination address of the packets that it receives.
         let settings = config(conditions, true).checked()?;
         let mut server = Endpoint::with_shared_config(settings.clone(), PORT, [1; 32]);
         server.listen(true);

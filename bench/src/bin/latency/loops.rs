@@ -26,7 +26,8 @@ const FAILURE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of the receive buffer, more than the longest packet, bytes.
 const ROOM: usize = 2048;
 
-/// An end of an association and its work. End 0 connects and sends requests; end 1 replies.
+/// One end of an association, with its unsent packets and messages. End 0 connects and sends
+/// requests; end 1 replies.
 struct Turns<E: End> {
     end: E,
     begin: Instant,

@@ -100,9 +100,9 @@ const CONTESTANTS: [(&str, Race); 15] = [
     ),
 ];
 
-/// Indices of contestants: this stack with its driver on a separate thread, with the plain loop,
-/// and in the plain task; dcsctp with the loop and in the task; and the system calls of the driver
-/// without a stack.
+/// Indices of contestants. This stack: `THREAD` with its driver on a separate thread, `LOOP` in a
+/// plain loop, `TASK` in a plain tokio task. dcsctp: `DCSCTP` in a plain loop, `DCSCTP_TASK` in a
+/// plain tokio task. `CALLS`: the system calls of the driver without a stack.
 const THREAD: usize = 2;
 const LOOP: usize = 3;
 const DCSCTP: usize = 4;
@@ -171,11 +171,12 @@ fn main() -> Outcome<()> {
 
 /// Writes the ratios to dcsctp to `bench/scoreboard.json`.
 fn note(scores: &[Vec<Score>]) -> Outcome<()> {
-    // Comparable pairs: this stack's driver with dcsctp in a tokio task, and the two plain loops.
     let by_dcsctp = |place: usize, dcsctp: usize, of: fn(&Score) -> f64| {
         let pairs = scores[place].iter().zip(&scores[dcsctp]);
         median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
     };
+    // Name, contestant of this stack, and contestant of dcsctp. Both do comparable work if the
+    // driver is paired with dcsctp in a tokio task, or if both use a plain loop or a plain task.
     let pairs = [
         ("by the driver, by dcsctp's in a task", 0, DCSCTP_TASK),
         (
