@@ -14,7 +14,7 @@ use crate::{host_client, receive, receive_flags, send, system, waiting};
 pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
     if socket_type(fd).is_some_and(|it| !it.is_one_to_many()) {
-        // A previous attempt may have left the reason for its failure in the descriptor.
+        // A previous attempt may have failed and left its error in the descriptor.
         receive::forget_error(fd);
     }
     match waiting::for_association(fd, HostRequest::Connect { addresses, wait }) {
@@ -22,8 +22,8 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
         Ok(number) if wait => (number, Ok(())),
         Ok(number) => {
             if socket_type(fd).is_some_and(|it| !it.is_one_to_many()) {
-                // The descriptor is kept full, so that `poll` reports it as writable only when the
-                // association is established.
+                // The buffer of the descriptor is kept full, so that `poll` reports the descriptor
+                // as writable only when the association is established.
                 send::fill(fd);
             }
             (number, Err(libc::EINPROGRESS))

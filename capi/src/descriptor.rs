@@ -18,7 +18,8 @@ const REMEMBERED: usize = 65_536;
 static CACHE: [AtomicU8; REMEMBERED] = [const { AtomicU8::new(UNKNOWN) }; REMEMBERED];
 const UNKNOWN: u8 = 0;
 const OTHER: u8 = 1;
-/// An SCTP socket has this value plus the index of its type in [`SocketType::ALL`].
+/// For an SCTP socket, the cached value is this number plus the index of its type in
+/// [`SocketType::ALL`].
 const OURS: u8 = 2;
 /// First number after standard input, output and error. These three descriptors are not cached,
 /// because libc itself may replace them (`daemon`).
@@ -109,7 +110,8 @@ mod tests {
             remember(FD, expected);
             assert_eq!(socket_type(FD), Some(expected));
             forget(FD);
-            // No open descriptor has this number, so its type is unknown again.
+            // The type is no longer cached, and the query of the kernel fails because no open
+            // descriptor has this number.
             assert_eq!(socket_type(FD), None);
         }
         remember(FD, SocketType::new(true, SocketStyle::OneToMany));

@@ -138,8 +138,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         let room = room_of(parts);
         let keeps = flags & libc::MSG_PEEK != 0;
-        // If there is room for the largest frame, the frame is consumed directly; in all other
-        // cases it is peeked first.
+        // If the program's buffers can hold the largest frame, the frame is read and consumed at
+        // once; in all other cases it is peeked first.
         let at_once = done == 0 && !keeps && room >= MAX_PIECE;
         let (there, read) = if done == 0 {
             let parameters = if at_once {

@@ -236,7 +236,7 @@ fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> SyscallResult {
 }
 
 /// Calls `recvmsg` with these parts. Returns the full length of the message, which may exceed the
-/// parts, and the flags.
+/// total size of the parts, and the flags that the kernel sets for the message.
 pub fn receive(
     fd: c_int,
     parts: &mut [libc::iovec],

@@ -105,8 +105,8 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
     if !prepared(folder.path(), &[loopback(), loopback()]) {
         return;
     }
-    // Both peers are stopped when each has received an answer. The log of a peer contains its sent
-    // and received messages.
+    // Both peers are stopped when each has received the answer to a watchdog request. The log of a
+    // peer contains its sent and received messages.
     let script = format!(
         "cd {}
          for it in a b; do freeDiameterd -c $it.conf >$it.log 2>&1 & all+=($!); done
@@ -132,10 +132,10 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
 /// The peers run on two hosts with two addresses each, and know both addresses of each other. When
 /// the first path is cut, watchdog requests should be answered over the second path, without a new
 /// connection. Then the peers disconnect (RFC 6733 §5.4), and their processes should exit by
-/// cancelling their waiting threads. The exit also depends on the load: to delete a queue,
-/// freeDiameter 1.2.1 yields 20 times to the threads that wait at the queue, and if they still
-/// wait, it aborts by an assertion in `fd_fifo_del`. This abort counts as an exit, because the
-/// peers have disconnected before.
+/// cancelling their waiting threads. Whether the exit succeeds also depends on the load: to delete
+/// a queue, freeDiameter 1.2.1 yields 20 times to the threads that wait at the queue, and if they
+/// still wait, it aborts by an assertion in `fd_fifo_del`. This abort counts as an exit, because
+/// the peers have disconnected before.
 #[test]
 fn two_peers_survive_the_loss_of_a_path() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -159,7 +159,7 @@ fn two_peers_survive_the_loss_of_a_path() {
          has 1; ip link set {} down; has $(($(answers) + 2)); ends",
         interface(0, 1)
     );
-    // The last message from the other peer is its disconnect request.
+    // Waits for the disconnect request of the other peer, which is the last message from it.
     let stays = format!(
         "own=b; {begin}
          until [[ -e a.ended ]] || grep -saq Disconnect-Peer-Request $own.log; do kill -0 $peer || exit; sleep 0.2; done; ends"

@@ -55,7 +55,7 @@ struct Program {
 
 impl Program {
     /// Starts the program; `before` is run by the shell, for example to set a limit. If the command
-    /// is killed, its remaining processes are killed with the shell.
+    /// is killed, the shell stays alive, because its end would also kill the remaining processes.
     fn start(before: &str, arguments: &[&str], at: &str, script: &str) -> Option<Self> {
         let command = anabranch()?;
         let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();

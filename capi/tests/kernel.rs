@@ -1,5 +1,5 @@
-//! Tests of Debian's programs on this stack with the same programs on Linux's own SCTP, which runs
-//! in a User Mode Linux (the guest).
+//! Tests in which Debian's programs on this stack communicate with the same programs on Linux's own
+//! SCTP, which runs in a User Mode Linux (the guest).
 
 mod common;
 

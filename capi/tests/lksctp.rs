@@ -59,7 +59,8 @@ const LIMIT: &str = "120";
 /// Setting with which `malloc` fills memory with zeros, because one of the tests uses uninitialized
 /// memory as an address.
 const ZEROS: &str = "GLIBC_TUNABLES=glibc.malloc.perturb=255:glibc.malloc.tcache_count=0";
-/// Number of tests that run at the same time; they mostly wait.
+/// Number of tests that run at the same time. It does not depend on the number of processors,
+/// because the tests mostly wait.
 const THREADS: usize = 4;
 
 fn tool(command: &mut Command) -> Result<(), String> {

@@ -31,8 +31,8 @@ seq 40000 >text
 mkfifo to-server to-client
 "#;
 
-/// Runs the script in a network namespace with these programs, in an empty directory; `None`: this
-/// machine cannot, which is reported.
+/// Runs the script with OpenSSL's programs in a network namespace, in an empty directory. If this
+/// machine cannot do so, prints the reason and returns `None`.
 fn script(body: &str) -> Option<String> {
     let skipped = |why: &str| {
         eprintln!("left out: {why}");
@@ -68,7 +68,7 @@ fn script(body: &str) -> Option<String> {
     Some(inside(run).expect("a network"))
 }
 
-/// Messages should arrive in both directions, also after a change of the keys, and then the client
+/// Messages should arrive in both directions, also after a change of the keys. Then the client
 /// closes the connection. Both ends are OpenSSL and use this stack by the sockets API.
 #[test]
 fn openssl_with_itself() {

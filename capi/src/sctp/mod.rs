@@ -55,8 +55,8 @@ pub unsafe fn set_option(
     match (level, option) {
         // The host stores this option.
         (libc::SOL_SOCKET, libc::SO_LINGER) => (),
-        // SCTP ignores this option, and in the option of the Unix socket this library stores other
-        // data (`receive_flags`).
+        // SCTP ignores this option. It is not passed on to the Unix socket, because this library
+        // stores other data in that socket's SO_RCVLOWAT (`receive_flags`).
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(0),
         (libc::SOL_SOCKET, _) => {
             let arguments = [

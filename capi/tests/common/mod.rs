@@ -97,8 +97,8 @@ pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
     run_at(command, preload, encapsulated(&[]))
 }
 
-/// Configuration of a host with UDP encapsulation; it has these addresses, or all if there are
-/// none.
+/// Configuration of a host with UDP encapsulation and these local addresses; if the list is empty,
+/// it has all addresses of the machine.
 pub fn encapsulated(addresses: &[IpAddr]) -> Config {
     Config::default().with(|it| {
         it.carrier = Carrier::Encapsulated {
