@@ -23,8 +23,8 @@ pub const EVENTS: u64 = 32_000_000;
 /// Maximum number of events of the search, out of [`EVENTS`].
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
-/// Grid steps from the chosen buffer to the buffers that are shown. A path that is expensive to
-/// simulate has fewer.
+/// Buffers that are shown, as numbers of grid steps from the chosen buffer. For a path that is
+/// expensive to simulate, fewer buffers are shown.
 const STEPS: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
 const STEPS_OF_SLOW_PATH: [isize; 5] = [-4, -1, 0, 1, 4];
 /// Minimum and maximum number of runs of each deciding setting.
@@ -134,8 +134,8 @@ impl Evidence {
         true
     }
 
-    /// Adds half of the buffer of a setting to the surroundings, unless it is run already, to show
-    /// that it does not suffice. Omitted if the half is too small for any association.
+    /// Adds half of the buffer of a setting to the surroundings, to show that this half does not
+    /// suffice. Adds nothing if it is run already, or if it is too small for any association.
     pub fn add_half(&mut self, question: &Question, setting: TunedSetting) {
         let least = question.buffers().first().copied();
         let half = setting.buffer.map(|buffer| buffer / 2);
@@ -150,8 +150,8 @@ impl Evidence {
     }
 }
 
-/// Possible sets of settings around the chosen one, the largest set first. The last set is used
-/// regardless of its cost.
+/// Possible sets of settings around the chosen one, the largest set first. The first set that
+/// leaves enough runs for the deciding settings is used, or else the last one.
 fn surroundings_of(
     question: &Question,
     chosen: TunedSetting,
@@ -211,7 +211,7 @@ pub enum LimitingFactor {
 pub struct TestedSetting {
     /// The setting.
     pub setting: TunedSetting,
-    /// Whether it is a deciding setting, which has more runs than others.
+    /// Whether this is a deciding setting. Deciding settings have more runs than others.
     pub decides: bool,
     /// Goodput, bit/s.
     pub goodput: Summary,
@@ -228,11 +228,12 @@ pub struct TestedSetting {
     /// Share of the goodput that is lost because of the buffer limit, and half width of its 95 %
     /// interval.
     pub cost: (f64, f64),
-    /// Difference of goodput between the second and the first half of its runs.
+    /// Change of the goodput from the first half of the measured time to the second half.
     pub drift: Drift,
 }
 
-/// Goodput of the second half of runs minus that of the first half, relative to the first half.
+/// Goodput in the second half of the measured time minus that in the first half, relative to the
+/// first half.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
     /// Mean, and half width of its 95 % interval.

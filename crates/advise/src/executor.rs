@@ -17,8 +17,8 @@ pub struct TrialExecutor<'a> {
 pub trait AdviceProgress: Sync {
     /// A new stage has started.
     fn stage(&self, what: &str);
-    /// The estimated number of events that follow, after `done` events. Reported once, before the
-    /// long stage.
+    /// The estimated number of events that are still to be simulated, after `done` events. Reported
+    /// once, before the longest stage.
     fn outlook(&self, ahead: u64, done: u64);
     /// The estimated remaining simulated time, in seconds. The estimate becomes more precise with
     /// each call.

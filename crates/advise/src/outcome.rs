@@ -50,7 +50,7 @@ pub struct SenderAnswer {
 pub struct AdviceReport {
     /// The question.
     pub question: Question,
-    /// Goodput of each candidate without limit.
+    /// Goodput of each candidate with an unlimited buffer.
     pub ranking: Ranking,
     /// Answer for the first candidate.
     pub first: SenderAnswer,
@@ -224,7 +224,7 @@ impl CandidateQuestion<'_> {
     }
 }
 
-/// Runner of the evidence, with its parameters.
+/// Seed, store and executor for the runs of the evidence.
 struct Runs<'a> {
     seed: u64,
     store: Option<Store>,

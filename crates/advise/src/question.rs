@@ -38,9 +38,9 @@ impl fmt::Display for CandidateSender {
 }
 
 impl CandidateSender {
-    /// Whether this is the sender of stacks that follow the standard: the congestion control of the
-    /// protocol itself (additive increase, halving after a loss), with the rules of an RFC. The
-    /// registry lists it first.
+    /// Whether this is the standard sender: the congestion control of the protocol itself (additive
+    /// increase, halving after a loss), which the registry lists first, with the profile of an RFC
+    /// and the standard loss recovery.
     pub fn is_standard(&self) -> bool {
         let own = registry::all(Protocol::Sctp).first().copied();
         let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);

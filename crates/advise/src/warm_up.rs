@@ -44,7 +44,7 @@ pub struct WarmUp {
 /// Determines the warm-up of runs with an unlimited buffer by the MSER rule (White 1997): the
 /// truncation point minimizes the standard error of the mean of the remaining data. The duration of
 /// runs is doubled until the warm-up is at most half of it and the two halves of the remaining data
-/// are equal, or until the limit on events is reached.
+/// do not differ significantly, or until the limit on events is reached.
 ///
 /// `second` is the number of events per simulated second.
 ///
@@ -62,9 +62,9 @@ pub fn find_warm_up(
     };
     let runs = if question.is_certain() { CERTAIN } else { RUNS };
     let usual = question.timing();
-    // A window that grows by one packet per round trip needs at least this time to fill link and
-    // queue, so shorter runs give no result.
     let cheap = EVENTS as f64 / 4.0 / f64::from(runs) / second.max(1.0);
+    // A window that grows by one packet per round trip needs this time to fill link and queue, so
+    // shorter runs give no result. They are used nevertheless if longer ones are too expensive.
     let filling = question.filling().seconds().min(cheap);
     let mut measured = TimeSpan((usual.end.0 - usual.begin.0).max((filling * 1e9) as u64));
     let (mut made, mut events) = (0, 0);
