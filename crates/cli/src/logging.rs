@@ -24,8 +24,8 @@ pub fn begin() -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
-        // Disabled, because such errors would be printed on the same standard error, which panics
-        // if it fails.
+        // Errors of logging are not reported, because the report would also be written to standard
+        // error, which panics if it fails.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .init();

@@ -172,9 +172,9 @@ impl Script<'_> {
         Ok(lines.join("\n"))
     }
 
-    /// The script of a task, which runs one shard. It is repeated if it is killed, and keeps its
-    /// finished runs; `--requeue` handles the failure of a node. An invalid spec (status 2) is not
-    /// retried.
+    /// The script of a task, which runs one shard. A task that is killed is started again, and its
+    /// finished runs are kept; `--requeue` handles the failure of a node. An invalid spec (status
+    /// 2) is not retried.
     fn array(&self) -> Result<String, Failure> {
         let common = self.common;
         let mut command = vec![

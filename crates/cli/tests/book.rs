@@ -12,7 +12,7 @@
 //! - `LANGUAGE file=NAME` is written to the file NAME, `LANGUAGE add=NAME` is appended to it.
 //!
 //! `<!-- made: FILE -->` before an image names the file, created by the commands of the page, that
-//! the image must equal. `BOOK=write` in the environment copies it.
+//! the image must equal. With `BOOK=write` in the environment, that file replaces the image.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -474,7 +474,8 @@ fn advice_is_shown_and_its_evidence_is_kept() {
     ] {
         assert!(directory.path().join("kept").join(file).exists(), "{file}");
     }
-    // The written spec produces the same tables when it is run alone.
+    // The spec that `advise` has written should produce the same tables when it is run by
+    // `anabranch run`.
     let table = |name: &str| {
         fs::read(directory.path().join(name).join("tables/streams-1.csv")).expect("a table")
     };

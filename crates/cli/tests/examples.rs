@@ -27,7 +27,8 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
             .expect("a figure")
             .contains("Path.Max.Retrans 2")
     );
-    // The results directory has the name of the example, and does not hide it.
+    // The results directory has the same name as the example. The name should still select the
+    // example.
     let again = anabranch(directory.path(), &only);
     let said = text(&again.stderr);
     assert_eq!(again.status.code(), Some(0), "{said}");

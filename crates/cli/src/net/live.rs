@@ -232,7 +232,8 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
     let unordered = sctp::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
     let options = SendOptions::default().with_unordered(unordered);
-    // Without a rate, a bulk workload offers data whenever it is polled.
+    // A bulk workload without a rate offers a message whenever it is polled, so the time is always
+    // 0.
     while let NextMessage::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);
         let sent = association.send(piece, options.with_stream(None)).await;

@@ -1,5 +1,5 @@
-//! Captures as tshark analyses them: no wrong checksum, no malformed packet, and only the remarks
-//! that losses cause.
+//! Tests that tshark finds captures correct: no wrong checksum, no malformed packet, and only the
+//! expert remarks that losses cause.
 
 use std::collections::BTreeMap;
 use std::path::Path;

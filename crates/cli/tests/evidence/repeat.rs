@@ -78,8 +78,8 @@ fn the_command_of_a_report_makes_the_same_runs() {
     }
 }
 
-/// Results can be shown even if their spec names a kind, such as a congestion control, or a key
-/// that only another program has.
+/// Results should be shown even if their spec contains a kind, such as a congestion control, or a
+/// key that only another program supports.
 #[test]
 fn results_of_unknown_kinds_are_shown() {
     let here = with("sweep.toml", SWEEP);

@@ -220,8 +220,9 @@ fn wrap_passes_the_signal_on_that_it_got() {
             "0",
             "--no-seccomp",
             "--",
-            // The shell needs the default action, because it cannot trap a signal that was ignored
-            // when it was started, as for `&` commands of a script.
+            // Resets the signals to their default actions, because a shell cannot trap a signal
+            // that was ignored when it was started. In a background command of a script they are
+            // ignored.
             "env",
             "--default-signal=INT,TERM",
             "sh",

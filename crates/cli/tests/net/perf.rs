@@ -116,7 +116,7 @@ fn perf_the_other_way_and_for_a_time() {
     ));
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
     assert_eq!(document["end"]["sum_received"]["messages"], 1_000);
-    // The statistics and the window are those of the server.
+    // With `-R` the server sends, so the statistics and the window are those that it reports.
     let sent = &document["end"]["sum_sent"];
     assert_eq!(
         (&sent["bytes"], &sent["messages"]),
@@ -139,7 +139,8 @@ fn perf_the_other_way_and_for_a_time() {
     // Each interval starts at the end of the previous one. Their number depends on the machine.
     let between: Vec<&str> = said
         .lines()
-        // Without the receiver's statistics, which use its own clock.
+        // The line with the receiver's statistics is skipped, because its interval is measured by
+        // the receiver's clock.
         .filter(|line| !line.ends_with("received"))
         .filter_map(|line| line.split_whitespace().next()?.split_once('-'))
         .filter(|(from, to)| from.parse::<f64>().is_ok() && to.parse::<f64>().is_ok())

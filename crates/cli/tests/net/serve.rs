@@ -11,15 +11,16 @@ use crate::common::{Beside, anabranch, number_after, run, signal, text};
 /// Capacity of a pipe, bytes (pipe(7)).
 const PIPE: usize = 65_536;
 
-/// If the pipe of its output is full, for example because the reader has stopped, the server still
-/// serves associations, and a signal ends it.
+/// If the pipe for the server's output is full, for example because its reader has stopped, the
+/// server should still serve associations, and a signal should end it.
 #[test]
 fn a_server_serves_and_ends_although_its_output_is_not_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let mut server = anabranch(here, &["serve", "sink", "--udp-port", "0"])
-        // Fewer threads than associations, each of which prints a line before it reads.
+        // There are fewer threads than associations. Each association prints a line before it
+        // reads, so prints that block would stop all threads.
         .env("TOKIO_WORKER_THREADS", "2")
         .stdout(Stdio::from(writer.try_clone().expect("a pipe")))
         .spawn()

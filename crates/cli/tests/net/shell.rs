@@ -274,7 +274,8 @@ fn a_signal_ends_all_and_leaves_nothing() {
     for pid in pids {
         assert!(!Path::new("/proc").join(pid).exists(), "{pid} is left");
     }
-    // No process is left in its namespace, and no file with its names.
+    // The program ran in a namespace other than that of this process, and no file with host names
+    // is left.
     let own = fs::read_link("/proc/self/ns/net").expect("a link");
     assert_ne!(own.to_string_lossy(), *namespace[0]);
     let prefix = format!("anabranch-hosts-{}-", child.id());

@@ -38,7 +38,8 @@ fn sending(
 ) -> AssociationProgress {
     let sender = &status.counters.sender;
     let fed = counted.fed_bytes.load(Ordering::Relaxed);
-    // Limited to the size of the data, because a control message follows it.
+    // `acknowledged` may include a control message after the data, so it is limited to the size of
+    // the data.
     let bytes = acknowledged.min(fed);
     let abandoned = sender.abandoned_unsent + sender.abandoned_sent;
     let messages = if bytes == fed && abandoned == 0 {
@@ -182,7 +183,7 @@ impl Associations {
         tasks
     }
 
-    /// Ends the measurement as the end of its time would.
+    /// Ends the measurement early, in the same way as when its time is over.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }

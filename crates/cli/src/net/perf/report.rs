@@ -56,8 +56,8 @@ impl AssociationProgress {
         }
     }
 
-    /// The sum of two associations, with the longer of their round-trip times. Saturating, because
-    /// the other end may report any numbers.
+    /// The sum of two associations, with the longer of their round-trip times. The additions
+    /// saturate, because the other end may report any numbers.
     fn and(self, other: Self) -> Self {
         let sum = u64::saturating_add;
         Self {

@@ -17,8 +17,8 @@ use crate::net::control_protocol::{ControlMessage, PPID, ReceiverCounts, Sent, S
 use crate::net::rate_limiter::RateLimiter;
 use crate::net::{SHUTDOWN_TIMEOUT, all_acknowledged};
 
-/// Time limit for the other end to report its statistics, and then to close. A packet may be lost
-/// twice (1 s and 2 s).
+/// Time limit for the other end to report its statistics, and then to close. It is long enough for
+/// a packet that is lost twice and retransmitted after 1 s and 2 s.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Number of messages that are sent between two checks of the time, while sending does not wait.
 const MESSAGES_PER_CHECK: u64 = 16;
