@@ -424,7 +424,8 @@ impl<Base: WindowControl> Bbr1<Base> {
         }
     }
 
-    /// Ends the recovery when the sender has left it.
+    /// Ends the recovery of this controller, and restores the window, when the sender has left its
+    /// recovery.
     fn leave_recovery(&mut self, in_recovery: bool) {
         if self.recovery.is_some() && !in_recovery {
             self.recovery = None;

@@ -230,8 +230,8 @@ impl<Base: WindowControl> CongestionControl for Cubic<Base> {
             _ if shrinks && self.parameters.fast_convergence => Some(window * (1.0 + BETA) / 2.0),
             _ => Some(window),
         };
-        // The factor of §4.6 applies to the bytes in flight, which count only up to the former
-        // window.
+        // The factor of §4.6 applies to the bytes in flight, or to the window before the loss if
+        // that is smaller.
         self.base
             .reduce_to(BETA * before.min(flightsize as f64), cause);
     }

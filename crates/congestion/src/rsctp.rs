@@ -246,8 +246,8 @@ impl<Base: WindowControl> CongestionControl for Rsctp<Base> {
 
     fn on_heartbeat_lost(&mut self, _: Nanos) {
         self.lost_since_report = true;
-        // Under congestion there is no response, because the paper's figure 3-7 has no branch for
-        // this case.
+        // A lost HEARTBEAT that is attributed to congestion has no effect, because the paper's
+        // figure 3-7 has no branch for this case.
         if self.judge() == Some(LossAttribution::Wireless) {
             self.decrease_for_wireless();
         }

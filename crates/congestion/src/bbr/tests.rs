@@ -60,8 +60,8 @@ fn the_path_is_filled_drained_and_probed() {
 #[test]
 fn the_least_round_trip_is_probed_for_every_five_seconds() {
     let mut line = bottleneck(1, 1000);
-    // A queue from another flow would hide the minimum; this flow's own queue is full only at the
-    // start.
+    // There is only one flow, because the queue of another flow would hide the minimum. The flow's
+    // own queue is full only at the start.
     line.run_until(4 * SECOND);
     let count = |line: &Line<Bbr<SctpNewReno>, State>| {
         let states = &line.flows[0].states;

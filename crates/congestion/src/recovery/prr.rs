@@ -68,7 +68,8 @@ mod tests {
         // bytes in flight equal the window.
         assert_eq!(sent[..8], [1, 0, 1, 0, 1, 0, 1, 0]);
         assert_eq!(pipe, 10);
-        // At the end of the recovery the bytes in flight equal the window.
+        // All 19 segments in flight have been delivered, so the bytes in flight equal the window of
+        // 10 only if exactly 10 segments were sent.
         assert_eq!(sent.iter().sum::<u64>(), 10);
     }
 
