@@ -33,7 +33,7 @@ pub enum SendRefused {
     Closing,
 }
 
-/// Error: RE-CONFIG is not supported by both ends.
+/// Error of [`SctpTransport::reset`]: at least one end does not support RE-CONFIG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReconfigUnavailable;
 

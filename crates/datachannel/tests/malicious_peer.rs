@@ -107,7 +107,8 @@ fn dcep_that_cannot_be_read() {
     for bytes in &bad {
         channels.handle_message(0, DCEP, bytes.clone());
     }
-    // All of them cause a single reset (RFC 8832 §6), which frees the stream.
+    // All invalid messages together cause a single reset of their stream (RFC 8832 §6), which frees
+    // the stream.
     let mut sink = Sink::default();
     channels.pump(0, &mut sink);
     assert_eq!(sink.resets, [0]);

@@ -188,7 +188,8 @@ fn use_it(world: &mut World) {
     assert_eq!(world.messages(1, id), [&Payload::from("sound")]);
 }
 
-/// The attacker sends before every step of the handshake, to either end or both.
+/// The attacker sends datagrams of one kind before every step of the handshake, to one of the two
+/// ends.
 #[test]
 fn every_kind_at_all_times() {
     for (name, forge) in KINDS {
@@ -202,7 +203,8 @@ fn every_kind_at_all_times() {
     }
 }
 
-/// The attacker sends each kind separately in each state of the handshake, in large numbers.
+/// In one state of the handshake, a different one in each run, the attacker sends many datagrams of
+/// all kinds to both ends.
 #[test]
 fn each_state() {
     let mut steps = 0;
@@ -248,8 +250,8 @@ fn a_link_with_flaws() {
     for seed in 1..=10 {
         let mut world = shake(World::new(seed, 15), |world, step| {
             let (name, forge) = KINDS[(step * 7 + seed as usize) % KINDS.len()];
-            // Not sent by the attacker, because a client that lost a server's flight cannot
-            // distinguish it from that of the server.
+            // The attacker sends no HelloVerifyRequest, because a client that has lost the server's
+            // flight cannot distinguish it from one of the server.
             if name != "HelloVerifyRequest" {
                 flood(world, step % 2, forge, 40);
             }
@@ -313,8 +315,8 @@ fn a_hello_in_pieces() {
     }
 }
 
-/// If an attacker's ClientHello arrives first, the client should be asked for a cookie, and be
-/// accepted with it. The attacker cannot know the cookie.
+/// If an attacker's ClientHello arrives first, the server should request a cookie from the client
+/// and accept the client with this cookie, which the attacker cannot know.
 #[test]
 fn a_hello_before_the_peers() {
     let hellos = hellos(20);
@@ -337,8 +339,8 @@ fn a_hello_before_the_peers() {
     use_it(&mut world);
 }
 
-/// ClientHellos of others after that of the peer should be answered with a cookie request, and have
-/// no other effect.
+/// ClientHellos of an attacker after that of the peer should be answered with a cookie request, and
+/// have no other effect.
 #[test]
 fn hellos_after_the_peers() {
     let hellos = hellos(20);

@@ -16,7 +16,7 @@ fn server() -> Dtls {
     Dtls::new(at, &identity(1), DtlsRole::Server, expected, 7).unwrap()
 }
 
-/// The engine without the filter.
+/// An engine of `dimpl` alone, without the checks of `Dtls` before it.
 fn engine() -> dimpl::Dtls {
     let dtls = server();
     let mut engine = dtls.engines.plain(0);
