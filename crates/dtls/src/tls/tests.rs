@@ -109,8 +109,8 @@ fn a_parameter_that_was_changed_on_the_way_makes_the_keys_differ() {
     assert_eq!(ends[0].open(false, record), Err(OpenError::Forged));
 }
 
-/// Each kind of certificate that must be refused, at either end, with the error that the other end
-/// reports.
+/// Each end should refuse an invalid certificate of the other end, and report the error of this
+/// kind of certificate.
 #[test]
 fn each_wrong_certificate_is_refused_with_its_reason() {
     let [authority, other] = [Authority::new(), Authority::new()];
