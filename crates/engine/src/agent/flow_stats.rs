@@ -191,7 +191,7 @@ impl FlowStats {
             once,
             stream_limits_met,
             packets,
-            // The samples of a part are gathered while it runs.
+            // Samples are not part of the result, because they are gathered while the part runs.
             recorded: _,
             series: _,
             buffer: _,

@@ -37,11 +37,11 @@ pub enum MeterKind {
         /// If set, only segments sent on this path count.
         path: Option<u16>,
     },
-    /// Longest time without a delivery (`weight`, nanoseconds) and its end (`sum`, nanoseconds from
-    /// the start of the window). The end of a later silence replaces it if this silence is at least
-    /// half as long as the longest, and starts at most the length of the longest after that end.
-    /// `sum` is infinite if the silence did not end, and 0 if no silence was longer than those
-    /// before the window.
+    /// Longest silence, that is, time without a delivery (`weight`, nanoseconds), and the end of
+    /// the failure that caused it (`sum`, nanoseconds from the start of the window). The failure
+    /// ends with the longest silence, or with a later silence that is at least half as long, if at
+    /// most the length of the longest silence lies between the two. `sum` is infinite if the last
+    /// of these silences did not end, and 0 if no silence was longer than those before the window.
     Silence,
     /// Mean relative error of the samples of a probe: |sample - truth| / truth.
     Error {
@@ -414,11 +414,12 @@ mod tests {
         // 1 and 2 s, the last one until the end.
         let ends = [1, 3, 4, 9, 10, 12, 14, 16, 18];
         assert_eq!(heard(&ends, 20), (5.0, 7.0));
-        // Silences of 1, 2, 2 and 2 s, as caused by timeouts with a maximum of 2 s: the end of the
-        // last one should count.
+        // The deliveries end silences of 1, 2, 2 and 2 s, as timeouts with a maximum of 2 s cause
+        // them. The end of the last silence should count.
         assert_eq!(heard(&[3, 5, 7, 9], 9), (2.0, 7.0));
-        // Silences of 4 and 4 s. Data is then delivered for 5 s, so the silence of 3 s should count
-        // as another failure.
+        // Two silences of 4 s end at 6 and 10 s. Data is then delivered every second for 5 s, which
+        // is longer than 4 s. The following silence of 3 s should therefore count as another
+        // failure.
         assert_eq!(heard(&[6, 10, 11, 12, 13, 14, 15, 18], 18), (4.0, 8.0));
         // There was also a silence of 1 s before the window, so silences of 1 s should count as
         // normal.
