@@ -109,7 +109,7 @@ mod here {
                 value(&record, "retransmissions"),
             );
             assert!(again > 0.0, "{stack}: something was lost");
-            // There are 439 messages, each in one chunk; dcsctp splits some of them to fill
+            // Each of the 439 messages fits one chunk, but dcsctp splits some messages to fill
             // packets.
             let chunks = sent - again;
             match stack {
@@ -149,8 +149,9 @@ mod here {
         }
     }
 
-    /// The study of stacks, shortened: each sender should deliver data over each path, and
-    /// unnecessary retransmissions should not exceed all retransmissions.
+    /// A shortened version of the example `stacks.toml`, which compares the stacks: each sender
+    /// should deliver data over each path, and unnecessary retransmissions should not exceed all
+    /// retransmissions.
     #[test]
     fn each_stack_serves_each_path_of_the_study() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stacks.toml");
