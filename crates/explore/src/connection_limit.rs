@@ -206,8 +206,8 @@ mod tests {
             silent.push(says_half);
             assert!(ask(at).await.ends_with("here"), "{count}");
         }
-        // The last client has displaced one connection, so three are left, or two if that of the
-        // previous client still exists.
+        // The request of the last client has displaced one of four silent connections, so three are
+        // left, or two if the connection of the previous client still exists.
         let (gone, left) = silent.split_at_mut(17);
         let left = &mut left[1..];
         for one in gone {

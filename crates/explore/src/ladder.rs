@@ -28,7 +28,7 @@ const MARGIN: f64 = 3.0;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LadderRequest {
-    /// Index of the pane that requests it.
+    /// Index of the pane that requests the ladder.
     pub pane: usize,
     /// The selected run.
     pub choice: RunSelection,

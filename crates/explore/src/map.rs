@@ -30,7 +30,7 @@ const MAX_MAP_BINS: u64 = 1_000;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MapRequest {
-    /// Index of the pane that requests it.
+    /// Index of the pane that requests the maps.
     pub pane: usize,
     /// The selected run.
     pub choice: RunSelection,

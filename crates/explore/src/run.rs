@@ -31,7 +31,7 @@ const MIN_SHOWN: f64 = 1e-3;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// Index of the pane that requests it.
+    /// Index of the pane that requests the run.
     pub pane: usize,
     /// The selected run.
     pub choice: RunSelection,

@@ -62,7 +62,7 @@ pub struct LoadedSpec {
 pub struct RunSelection {
     /// Index of the experiment.
     pub experiment: usize,
-    /// Index of the point of its sweeps.
+    /// Index of the point of the experiment's sweeps.
     pub point: usize,
     /// Random seed.
     pub seed: u64,
