@@ -80,7 +80,8 @@ fn remove_parts(directory: &Path) -> io::Result<()> {
 pub enum Durability {
     /// Flushed to disk before the call returns.
     Synced,
-    /// Left to the operating system, because the same command can create the file again.
+    /// Flushed to disk when the operating system chooses, which suffices because the same command
+    /// can create the file again.
     Buffered,
 }
 

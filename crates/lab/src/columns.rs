@@ -177,7 +177,8 @@ impl SweepColumn {
         }
     }
 
-    /// Name, type and unit of the column. A point without a value of the sweep has none in it.
+    /// Name, type and unit of the column. The column is empty for a point that has no value of this
+    /// sweep.
     pub fn column_field(&self) -> ColumnField {
         ColumnField {
             name: self.column.clone(),

@@ -66,8 +66,8 @@ pub(crate) fn properties(fields: &[ColumnField], mut other: Vec<KeyValue>) -> Wr
 /// Number of rows that are collected before they are passed to the library.
 const ROWS: usize = 1024;
 
-/// Writes the next column of a row group. `nullable` is the property of its field: a column that is
-/// not nullable has a value in each row.
+/// Writes the next column of a row group. `nullable` is a property of the column's field: a column
+/// that is not nullable has a value in each row.
 pub(crate) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     nullable: bool,

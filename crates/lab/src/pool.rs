@@ -6,7 +6,8 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
-/// Maximum number of threads, because more only wait for each other: 5,000 took 50 s for 40 runs.
+/// Maximum number of threads, because more threads only wait for each other: 5,000 threads took 50
+/// s for 40 runs.
 const MAX_THREADS: usize = 512;
 
 /// Number of threads for this many items.
@@ -118,7 +119,8 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Calls both, `second` on another thread if one can be started, and returns both results.
+/// Calls both functions, `second` on another thread if one can be started, and returns both
+/// results.
 pub fn join<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
     thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, &second);

@@ -442,9 +442,9 @@ const WORTH_A_FLUSH: u64 = 20_000;
 const FLUSHED_TOGETHER: u64 = 10;
 
 /// Durability of a record of a run with `events` events; `unflushed` counts the events of this run
-/// and of all earlier runs that are not flushed. By this rule, flushes take a tenth of the time
-/// that they save. A run without events took real time, and is always flushed. If data is lost in a
-/// failure, its checksum is wrong, and the run is repeated.
+/// and of all earlier runs that are not flushed. By this rule, a flush takes a tenth of the
+/// computing time that it protects from a failure. A run without events took real time, and is
+/// always flushed. If data is lost in a failure, its checksum is wrong, and the run is repeated.
 fn worth(events: u64, unflushed: u64) -> Durability {
     if events == 0 || unflushed >= WORTH_A_FLUSH * FLUSHED_TOGETHER {
         Durability::Synced

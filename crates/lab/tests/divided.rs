@@ -401,7 +401,8 @@ fn only_recorded_flows_are_kept_together() {
 }
 
 /// The delay of a path over satellites is at least that of light on a straight line between its
-/// ends. If the ends differ, the world can therefore be divided at this link.
+/// ends. If the ends are at different places, this minimum is above 0, and the world can therefore
+/// be divided at this link.
 #[test]
 fn a_path_over_satellites_divides_a_world() {
     let text = |to: &str| {

@@ -221,7 +221,7 @@ impl Agent for SctpSource {
 /// SCTP application that listens, and checks received messages.
 pub struct SctpSink {
     pub endpoint: Endpoint,
-    /// Whether it reads messages before they are complete.
+    /// Whether the sink reads messages before they are complete.
     pub in_parts: bool,
     /// Received parts of incomplete messages by stream.
     pub begun: BTreeMap<u16, BytesMut>,
