@@ -183,7 +183,7 @@ fn echo(association: &mut DetachedAssociation, now: Nanos, message: Option<Recei
     }
 }
 
-/// Sends one message, and closes after it came back.
+/// Sends one message, and shuts the association down after the peer has returned the message.
 fn ask(association: &mut DetachedAssociation, now: Nanos, message: Option<ReceivedMessage>) {
     let done = match message {
         None => (association.send(now, "hello".into(), &SendOptions::new()))

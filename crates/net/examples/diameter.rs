@@ -40,7 +40,7 @@ fn hop_by_hop(message: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes))
 }
 
-/// Answers every request on its stream.
+/// Answers every request on the stream on which it arrived.
 async fn serve(association: Association) -> Result<(), AssociationError> {
     while let Some(request) = association.recv().await? {
         let Some(number) = hop_by_hop(&request.bytes) else {

@@ -285,8 +285,8 @@ impl Association {
                     readers.leave(&mut reader.place);
                     return Poll::Ready(result);
                 }
-                // If data arrives from here on, it ends the round. `wait` then fails, and the loop
-                // polls again.
+                // If data arrives after `round` was read, the round ends, so `wait` fails and the
+                // loop polls again.
                 let known = waker.take().unwrap_or_else(|| cx.waker().clone());
                 match readers.wait(&mut reader.place, round, known) {
                     Ok(()) => return Poll::Pending,

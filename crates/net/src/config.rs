@@ -150,8 +150,9 @@ pub struct Config {
     /// (`sctp.max_init_retransmits`; some four minutes by the defaults of RFC 9260).
     pub connect_timeout: Duration,
     /// Cache of saved congestion control parameters, from which associations start on a path
-    /// (Careful Resume, RFC 9959). Sets `sctp.careful_resume` if that is `None`. With `None`, the
-    /// default, associations start with the initial window.
+    /// (Careful Resume, RFC 9959). With a cache, the endpoint sets `sctp.careful_resume` to its
+    /// default parameters if that setting is `None`. Without a cache, the default, associations
+    /// start with the initial window.
     pub resume_cache: Option<ResumeCache>,
     /// The runtime of the task that drives the sockets. `None`, the default: the `ThreadRuntime` or
     /// the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; outside of both, smol
@@ -295,8 +296,8 @@ impl Config {
     }
 }
 
-/// Refuses settings of SCTP that have no effect in an endpoint. `resumes`: whether it has a cache
-/// ([`Config::resume_cache`]).
+/// Refuses settings of SCTP that have no effect in an endpoint. `resumes`: whether the endpoint has
+/// a cache ([`Config::resume_cache`]).
 pub(crate) fn check_effects(sctp: &SctpConfig, resumes: bool) -> Result<(), BindError> {
     let complain = |what: &str| Err(BindError::Config(what.to_owned()));
     if sctp.zero_checksum != ZeroChecksum::Off {

@@ -28,8 +28,8 @@ pub(crate) struct DriverShared {
     pub addresses: Vec<IpAddr>,
     /// Settings with which further sockets are opened.
     config: Config,
-    /// The driver's membership in a shard group; `None` if no other driver uses the same port,
-    /// which is usual.
+    /// The driver's membership in a shard group; `None` in the usual case that no other driver uses
+    /// the same port.
     pub shard_handle: Option<ShardHandle>,
     /// True if the application has passed its own sockets: no further sockets are opened.
     given: bool,
@@ -38,7 +38,8 @@ pub(crate) struct DriverShared {
     /// wait for this lock.
     io: Mutex<Io>,
     state: Mutex<DriverSharedState>,
-    /// Set if `state` has changed since the driver last read it. Changed under the lock of `state`.
+    /// True if `state` has changed since the driver last read it. This flag is changed under the
+    /// lock of `state`.
     news: AtomicBool,
 }
 
@@ -227,8 +228,8 @@ impl DriverShared {
             drop(hand);
             return false;
         }
-        // Both steps happen under the lock, so that the driver finds the endpoint when it reads the
-        // count.
+        // The endpoint is passed and counted under the lock, so that the driver finds the endpoint
+        // when it reads the count.
         hand();
         state.joining += 1;
         self.wake_driver(state);
@@ -296,8 +297,8 @@ impl DriverShared {
         new
     }
 
-    /// Returns true if there are no handles and no endpoints to take, and then prevents that
-    /// endpoints are added.
+    /// Returns true if there are no handles and no endpoints to take, and then prevents further
+    /// endpoints from being added.
     pub(crate) fn close_unless_held(&self) -> bool {
         let mut state = self.lock();
         state.stopped = state.handles == 0 && state.joining == 0;

@@ -67,8 +67,8 @@ impl DriverTimer {
         }
     }
 
-    /// Sets the task to wake. Returns the previous waker. Call this, and drop the result, only
-    /// without locks.
+    /// Sets the task to wake. Returns the previous waker. The caller must hold no lock when it
+    /// calls this method and when it drops the result.
     pub(crate) fn set_waker(&self, task: Waker) -> Arc<Waker> {
         let mut known = self
             .bell

@@ -116,7 +116,8 @@ pub(crate) struct AssociationEntry {
     pub phase: Phase,
     pub handles: usize,
     /// Source addresses that were unknown when this association accepted a packet from them, and
-    /// that count as known since: see [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
+    /// that count as known since then: see
+    /// [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
     pub senders: Vec<SocketAddr>,
     pub receipts: Receipts,
     pub span: Span,

@@ -54,9 +54,9 @@ pub struct ReconnectPolicy {
     pub first_delay: Duration,
     /// Maximum delay; 30 s by default.
     pub max_delay: Duration,
-    /// The random fraction of each delay, 0 to 1. By default it is 0.5, so that each delay is
-    /// between half of its value and its full value. It should be larger than 0, so that the
-    /// clients of a restarted server do not all connect at the same time.
+    /// The random fraction of each delay, 0 to 1. By default it is 0.5: the client waits for a
+    /// random time between half of the delay and the full delay. It should be larger than 0, so
+    /// that the clients of a restarted server do not all connect at the same time.
     pub jitter: f64,
     /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
     /// never.

@@ -62,8 +62,8 @@ struct Cache {
 }
 
 impl ResumeCache {
-    /// Creates an empty cache for at most `max_paths` paths, at least one. A set expires `lifetime`
-    /// after it was measured.
+    /// Creates an empty cache for at most `max_paths` paths, at least one. A set of parameters
+    /// expires `lifetime` after it was measured.
     pub fn new(lifetime: Duration, max_paths: usize) -> Self {
         let saved = Mutex::new(SavedPaths::new(max_paths));
         Self(Arc::new(Cache { saved, lifetime }))

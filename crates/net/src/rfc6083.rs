@@ -211,9 +211,9 @@ impl SecureAssociation {
     /// If the future is dropped, the association is aborted.
     ///
     /// # Errors
-    /// The peer is not trusted, violates DTLS, does not answer within
-    /// [`Rfc6083Settings::handshake_timeout`], or the association does not use AUTH; then the
-    /// association is aborted. Or the association has ended.
+    /// The association has ended; or it does not use AUTH, or the peer is not trusted, violates
+    /// DTLS, or does not answer within [`Rfc6083Settings::handshake_timeout`]. In all cases except
+    /// the first, the association is aborted.
     pub async fn client(
         association: Association,
         settings: Arc<Rfc6083Settings>,
@@ -394,9 +394,9 @@ impl SecureAssociation {
     /// sent.
     ///
     /// # Errors
-    /// A message was not acknowledged, for example because the peer restarted the association: it
-    /// stays open and should be aborted. Or the association was aborted or has failed: the last
-    /// messages may not have arrived.
+    /// A message was not acknowledged, for example because the peer restarted the association; the
+    /// association then stays open and should be aborted. Another error is that the association was
+    /// aborted or has failed; the last messages may then not have arrived.
     pub async fn shutdown(&self) -> Result<(), SecureError> {
         let _drain = ExpectedDrain::of(self);
         let _none_is_sent = self.sending.write().await;

@@ -101,8 +101,8 @@ impl ShardHandle {
     }
 
     /// Sorts the packets of a receive call by the shard that owns their tags: own packets are
-    /// queued, and all others are put into the mailboxes of their owners. Returns true if there
-    /// were others.
+    /// queued, and all others are put into the mailboxes of their owners. Returns true if packets
+    /// were put into mailboxes.
     pub(crate) fn sort_by_owner(
         &self,
         mut arrival: Arrival,
@@ -196,8 +196,8 @@ impl ShardHandle {
         }
     }
 
-    /// Moves packets from the mailbox to `receive_queue` until that is full. Returns true if some
-    /// are left.
+    /// Moves packets from the mailbox to `receive_queue` until that is full. Returns true if
+    /// packets are left in the mailbox.
     pub(crate) fn take(
         &self,
         taken: &mut ReceivedMail,

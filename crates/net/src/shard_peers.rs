@@ -78,8 +78,8 @@ impl SharedPeers {
         owners.next().map(|(_, &owner)| owner)
     }
 
-    /// The list as an endpoint of shard `number` uses it, which has this port and these addresses
-    /// (none: all). Other endpoints with that port have other addresses.
+    /// The access to the list for an endpoint of shard `number` with this port and these addresses
+    /// (none: all). Other endpoints with this port have other addresses.
     pub(crate) fn shard(
         &self,
         number: u32,

@@ -47,8 +47,8 @@ impl SharedSockets {
         Self::in_group(config, None, |runtime| Sockets::open(config, &**runtime))
     }
 
-    /// Like [`SharedSockets::open`], on sockets that `open` returns. With a handle, they belong to
-    /// a shard group.
+    /// Like [`SharedSockets::open`], on sockets that `open` returns. If `shard_handle` is given,
+    /// the sockets belong to a shard group.
     pub(crate) fn in_group(
         config: &Config,
         shard_handle: Option<ShardHandle>,

@@ -53,7 +53,7 @@ pub(crate) struct SocketErrors {
 }
 
 impl SocketErrors {
-    /// Counts an error. The first error with a reason is logged.
+    /// Counts an error. Only the first error of each reason (operation, kind and code) is logged.
     #[cold]
     pub(crate) fn count(&mut self, doing: SocketOperation, error: &io::Error) {
         self.all += 1;

@@ -48,8 +48,8 @@ struct GsoBatch {
 }
 
 impl GsoBatch {
-    /// Returns true if the packet `outgoing` may be appended to this run. `has_zero`: it is sent
-    /// without a checksum.
+    /// Returns true if the packet `outgoing` may be appended to this run. `has_zero` is true if
+    /// `outgoing` is sent without a checksum.
     fn can_append(&self, outgoing: &UdpTransmit, has_zero: bool, max_segments: usize) -> bool {
         let Transmit {
             path,

@@ -55,8 +55,8 @@ impl Waiters {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current round, which ends when the condition changes. Should be read under the lock of
-    /// the condition, after a check of it.
+    /// The current round, which ends when the condition changes. The round should be read under the
+    /// lock of the condition, after the condition was found false.
     #[inline]
     pub(crate) fn round(&self) -> u64 {
         self.round.load(Ordering::Acquire)

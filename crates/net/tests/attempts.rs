@@ -61,8 +61,8 @@ fn an_attempt_reports_how_far_it_came() {
         let silent_port = silent.local_addr().expect("bound").port();
         let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
         let deaf = cookie_thief(server.udp_port());
-        // The first kind of attempt is limited only by the caller's timeout, and the second only by
-        // Max.Init.Retransmits.
+        // Attempts of the endpoint `patient` are limited only by the caller's timeout, and attempts
+        // of the endpoints that `quick` returns only by Max.Init.Retransmits.
         let patient = Endpoint::bind(without_timers(config.clone())).expect("loopback");
         config.sctp.max_init_retransmits = 3;
         let quick = |rto: Duration| {

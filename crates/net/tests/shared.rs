@@ -216,8 +216,8 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
     });
 }
 
-/// Number of endpoints on the same sockets, large enough that a search through all of them would
-/// show.
+/// Number of endpoints on the same sockets, large enough that a search through all of them for each
+/// packet would be noticed.
 const ENDPOINTS: u16 = 200;
 
 /// Each of many endpoints is woken separately: by packets, by its users, and when its handles are

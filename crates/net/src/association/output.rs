@@ -85,7 +85,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
             sctp::Output::Event(event) => return Some(Output::Event(event)),
             sctp::Output::Message(message) => message.into(),
             sctp::Output::MessagePart(part) => part,
-            // `EVENTS` does not request these.
+            // `outputs` does not request these.
             sctp::Output::Writable | sctp::Output::Sent { .. } => continue,
         };
         let cumulative = protocol.cumulative_tsn();

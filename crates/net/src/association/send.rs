@@ -293,7 +293,7 @@ impl Association {
         .await
     }
 
-    /// Repeats `attempt` whenever the send buffer may have space, until it is ready.
+    /// Repeats `attempt` whenever the send buffer may have space, until `attempt` returns a result.
     async fn once_there_is_room<T>(&self, mut attempt: impl FnMut() -> Poll<T>) -> T {
         loop {
             let mut notified = std::pin::pin!(self.signals.writable.notified());

@@ -111,8 +111,9 @@ mod tests {
         format!("{:?}", settings(endpoint))
     }
 
-    /// If the receive buffer is reduced, `window_update` must fall with it. A quarter of the former
-    /// buffer would be more than the whole new buffer, so that no window update would be sent.
+    /// If the receive buffer is reduced, the default of `window_update`, a quarter of the buffer,
+    /// must be reduced with it. Otherwise `window_update` could exceed the whole new buffer, so
+    /// that no window update would be sent.
     #[tokio::test]
     async fn window_updates_follow_a_changed_receive_buffer() {
         let endpoint = bound(|_| ());

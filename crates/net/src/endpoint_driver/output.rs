@@ -57,7 +57,8 @@ impl DriverLocal {
         caused
     }
 
-    /// Examines the output of one association; returns true if it was established.
+    /// Examines the new output of one association; returns true if it reports that the association
+    /// was established.
     fn examine(
         &mut self,
         now: Nanos,

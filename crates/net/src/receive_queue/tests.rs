@@ -81,7 +81,8 @@ fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
     assert_eq!(receive_queue.bytes, 0);
 }
 
-/// Each packet carries the number of packets of its receive call that follow in its turn.
+/// Each packet carries the number of packets that follow it in the same turn and were received by
+/// the same call.
 #[test]
 fn a_packet_reports_what_is_next_of_its_call() {
     let mut receive_queue = FairReceiveQueue::default();

@@ -27,8 +27,9 @@ struct Numbered {
 /// State of a watched socket.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Number of readability events so far, and this number when the socket was last found empty.
+    /// Number of readability events so far.
     told: AtomicU32,
+    /// Number of readability events up to the last time at which the socket was found empty.
     emptied: AtomicU32,
     reader: Mutex<Option<Waker>>,
     writer: Mutex<Option<Waker>>,

@@ -17,8 +17,8 @@ fn in_millis(runtime: &dyn Runtime, millis: u64) -> Pin<Box<dyn Timer>> {
     runtime.timer(runtime.now() + Duration::from_millis(millis))
 }
 
-/// A timer that was polled before its expiry. Repeated if it has expired, because a busy machine
-/// may delay the first poll.
+/// A timer that was polled before its expiry. If it has expired already, another timer is created,
+/// because a busy machine may delay the first poll.
 async fn polled_before_its_time(runtime: &dyn Runtime) -> Pin<Box<dyn Timer>> {
     loop {
         let mut timer = in_millis(runtime, 5);
