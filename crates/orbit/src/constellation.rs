@@ -212,8 +212,8 @@ impl Constellation {
     /// [`Constellation::catalogue`].
     ///
     /// # Errors
-    /// There is no usable entry; the error contains the first fault with its place. Most entries
-    /// are too old. Conventions contradict each other.
+    /// There is no usable entry (the error contains the first fault with its place), most entries
+    /// are too old, or conventions contradict each other.
     pub fn of_catalogue(
         text: &str,
         sky: &OrbitConfig,

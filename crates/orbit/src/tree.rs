@@ -136,8 +136,8 @@ impl Tree {
             }
         }
         if graph.has_ways_behind_stations() {
-            // The packets that a station forwards depend on the link that it uses. Dijkstra's
-            // algorithm processes nodes in the order that this requires.
+            // Whether a station forwards packets from ground links depends on the link over which
+            // it sends. In Dijkstra's algorithm this link is final when the station is processed.
             return self.settle_by_heap(graph, destination, cost);
         }
         match self.order.len() {

@@ -1,6 +1,7 @@
 //! Reproduction of paths of Hypatia (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c,
-//! satgenpy with ephem 4.2.1). Over 200 s in steps of 1 s, these are compared: the satellites of
-//! each path and the times of changes, delays, and the extremes of round-trip times.
+//! satgenpy with ephem 4.2.1). The tests compare, over 200 s in steps of 1 s, the satellites of
+//! each path and the times at which they change, the delays, and the minimum and maximum round-trip
+//! times.
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, shell};
 
