@@ -281,7 +281,8 @@ fn answer(
         words,
         candidates: candidates.collect(),
     };
-    // The directory of the better advice is within that of the first advice, which removes it.
+    // The better advice needs no guard, because its directory is within that of the first advice,
+    // whose guard removes both.
     let better = better
         .map(|found| Advice::new(py, found, &parts, None, None))
         .transpose()?;

@@ -110,8 +110,8 @@ fn called(texts: &[&String]) -> &'static str {
     if let Some(known) = added.called.get(called.as_str()) {
         return known;
     }
-    // Leaked, because labels must live until the end of the program. There is one for each
-    // combination of codes.
+    // The label is leaked, because labels must live until the end of the program. Each combination
+    // of codes leaks only one label.
     let called: &'static str = Box::leak(called.into_boxed_str());
     added.called.insert(called);
     called
