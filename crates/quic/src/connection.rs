@@ -207,7 +207,8 @@ impl Connection {
         count - left
     }
 
-    /// Whether a write to a stream may succeed. It may, if no recent write was refused.
+    /// Whether a write to a stream may succeed: true unless the stream has refused a write and has
+    /// not become writable since.
     pub fn is_writable(&self, stream: u16) -> bool {
         let id = self.own.get(usize::from(stream));
         id.is_none_or(|id| !self.blocked.contains_key(id))
