@@ -372,8 +372,8 @@ impl<'a> ClaimEvaluation<'a> {
         (own.into_iter().map(against).collect(), unit)
     }
 
-    /// Values of one side at its points, and their unit. The points omit sweeps that have only one
-    /// value.
+    /// Values of one side of the comparison at its points, and their unit. The points omit sweeps
+    /// that have only one value.
     fn select(
         &self,
         side: &'a ClaimSide,

@@ -261,7 +261,8 @@ pub(super) fn joined(
         .collect()
 }
 
-/// Name and value of a point on the x axis. Those of several sweeps are joined by commas.
+/// Name and value of a point on the x axis. If the point has several sweeps, their names are joined
+/// by commas, and so are their values.
 pub(super) fn axis(point: &Point) -> (String, String) {
     let join = |texts: Vec<String>| texts.join(", ");
     (

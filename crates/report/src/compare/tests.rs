@@ -167,8 +167,8 @@ fn too_few_replications_decide_nothing() {
 #[test]
 fn without_chance_rounding_and_tolerance_decide() {
     let exact = |value: f64, text| judge(&[value], &printed(text, "segments"), Rule::Within(0.0));
-    // 4.25 + 1 / 4.25 = 4.48529. With whole bytes of segments of 1448 bytes it is 6494 / 1448 =
-    // 4.48481.
+    // A window of 4.25 + 1 / 4.25 = 4.48529 segments of 1448 bytes is 6494 / 1448 = 4.48481
+    // segments if it is rounded down to whole bytes.
     assert_eq!(exact(4.485_294, "4.485").verdict, Verdict::Reproduced);
     assert_eq!(exact(4.484_81, "4.485").verdict, Verdict::Reproduced);
     assert_eq!(exact(4.484_4, "4.485").verdict, Verdict::Differs);
