@@ -34,7 +34,8 @@ pub struct Claim {
     /// Restriction to points of some sweeps: `{ hops = 1, error = [0.05, 0.1] }`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Values>,
-    /// The measure that the claim is about, if it differs from the keys above.
+    /// The measure that the claim is about. Only keys whose values differ from those of the claim
+    /// itself are needed.
     #[serde(default, skip_serializing_if = "ClaimSide::is_empty")]
     pub of: ClaimSide,
     /// The measure or value with which `of` is compared. Kinds `rises` and `falls` do not need it.

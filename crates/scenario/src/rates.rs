@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::quantity::Rate;
 
-/// Value kind of a rate over time.
+/// Kind of the values that are a rate over time.
 const KIND: Kind = Kind::StepFunction(&Kind::Rate {
     least: 0,
     most: 1_000_000_000_000_000,

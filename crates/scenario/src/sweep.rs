@@ -90,8 +90,9 @@ impl Assignment {
         self.put(root)
     }
 
-    /// Error for an assignment to the whole section of parameters. It is rejected because the
-    /// parameters that it omits would be lost, and usually only some should be set.
+    /// Error for an assignment to the whole section of parameters. Such an assignment is rejected
+    /// because the parameters that it omits would be lost, although users usually want to set only
+    /// some parameters.
     fn whole_parameters(&self) -> Diagnostic {
         let names = self.node.entries().iter();
         let names: Vec<String> = names.map(|entry| format!("`{}`", entry.key)).collect();

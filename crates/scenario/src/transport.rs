@@ -104,7 +104,7 @@ impl TransportKind {
         }
     }
 
-    /// Title of the transport, which is also the subject of sentences.
+    /// Title of the transport, which is also used as the subject of sentences in messages.
     pub fn title(&self) -> String {
         match self.stack_of {
             Some(_) => self.name.to_owned(),
