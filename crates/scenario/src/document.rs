@@ -157,7 +157,7 @@ impl Document {
         self
     }
 
-    fn encoded(&mut self, path: &str, value: &dyn erased::Value) -> Option<SpecNode> {
+    fn encoded(&mut self, path: &str, value: &dyn erased::EncodableValue) -> Option<SpecNode> {
         match value.encoded() {
             Ok(node) => Some(node),
             Err(message) => {
@@ -186,11 +186,11 @@ mod erased {
     use crate::encode::encode;
     use crate::tree::SpecNode;
 
-    pub trait Value {
+    pub trait EncodableValue {
         fn encoded(&self) -> Result<SpecNode, String>;
     }
 
-    impl<T: Serialize> Value for T {
+    impl<T: Serialize> EncodableValue for T {
         fn encoded(&self) -> Result<SpecNode, String> {
             encode(self).map_err(|refused| refused.to_string())
         }

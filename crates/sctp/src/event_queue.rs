@@ -9,7 +9,7 @@ use crate::event::{Event, UndeliveredMessage};
 use crate::lazy_box::{IsEmpty, LazyBox};
 use crate::pr_sctp::AbandonedMessage;
 use crate::tx::DeliveryStatus;
-use crate::work;
+use crate::work_counter;
 
 /// Maximum number of queued events. One-time events, undelivered messages, receipts and messages
 /// that were abandoned together do not count.
@@ -115,7 +115,7 @@ impl Backlog {
     fn remove_oldest(&mut self) -> Option<Entry> {
         let behind = self.events.range(self.kept..);
         let kept = behind.take_while(|it| !may_go(&it.event)).count();
-        work::count(kept + 1);
+        work_counter::count(kept + 1);
         self.kept += kept;
         self.remove(self.kept)
     }

@@ -136,7 +136,7 @@ mod timer;
 mod transmit;
 pub mod tx;
 #[doc(hidden)]
-pub mod work;
+pub mod work_counter;
 mod zero_checksum;
 
 pub use anabranch_dtls as dtls;

@@ -12,7 +12,7 @@ use anabranch_congestion::registry::{own_increase, own_slow_start_exit, own_wind
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Factor, Fraction, PositiveTime, Setting, SettingError, WindowSize};
-pub(crate) use subsets::{OfReceiver, OfSender};
+pub(crate) use subsets::{ReceiverProfile, SenderProfile};
 pub(crate) use values::Summed;
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Htna, IdleDecay,

@@ -46,7 +46,7 @@ pub(crate) use reassembly::Head as Abandoned;
 use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 use crate::lazy_box::LazyBox;
-use crate::profile::{OfReceiver, WhenFull};
+use crate::profile::{ReceiverProfile, WhenFull};
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
 use chunk::ChunkView;
 use interleaved::{AbandonedMessages, Misfit};
@@ -64,7 +64,7 @@ use window::ReceiveWindow;
 /// Receiver of an association.
 #[derive(Debug)]
 pub struct Receiver {
-    profile: OfReceiver,
+    profile: ReceiverProfile,
     /// Whether the settings allow the fast path.
     common: bool,
     streams: u16,
@@ -104,7 +104,7 @@ impl Receiver {
     #[inline(always)] // for each association a call and copies less
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
-            profile: OfReceiver::of(&config.profile),
+            profile: ReceiverProfile::of(&config.profile),
             common: fast_path::may_come(config),
             streams: inbound_streams,
             initial_tsn: peer_initial_tsn,

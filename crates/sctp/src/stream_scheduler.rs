@@ -7,8 +7,8 @@
 mod fair_capacity;
 mod fcfs;
 mod priority;
-mod ring;
 mod round_robin;
+mod round_robin_list;
 mod round_robin_per_packet;
 mod virtual_time;
 mod weighted_fair;

@@ -57,7 +57,7 @@ pub(crate) use undelivered::Returned;
 use crate::lazy_box::LazyBox;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::pr_sctp::{MessageRoute, PrSctpSender, SendOptions};
-use crate::profile::OfSender;
+use crate::profile::SenderProfile;
 use crate::stats::{SenderCounters, SenderStatistics};
 use crate::stream_allocation::{LossEvent, StreamsInUse};
 use crate::stream_scheduler::QueueId;
@@ -107,7 +107,7 @@ pub enum SendError {
 /// Sender of an association.
 #[derive(Debug)]
 pub struct Sender {
-    profile: OfSender,
+    profile: SenderProfile,
     bundling: bool,
     /// Whether pacing is enabled.
     paced: bool,

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, DiscardReason, work};
+use anabranch_sctp::{Config, DiscardReason, work_counter};
 use anabranch_wire::extension::{ForwardTsn, IData, ReConfig, ReConfigParameter, SkippedStream};
 use anabranch_wire::tlv::{TlvList, U16List};
 use anabranch_wire::{Encode, Ssn};
@@ -71,9 +71,9 @@ fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
 }
 
 fn check_by(rig: &mut Rig, chunks: &BytesMut, steps_per_byte: u64, what: &str) {
-    work::take();
+    work_counter::take();
     rig.raw(chunks);
-    let steps = work::take();
+    let steps = work_counter::take();
     let most = STEPS_PER_PACKET + steps_per_byte * chunks.len() as u64;
     assert!(
         steps <= most,
@@ -271,9 +271,9 @@ fn giving_up_moves_nothing_that_is_unread() {
         let to = rig.first.add(tsn + 1);
         let chunk = ForwardTsn::new(to, &[skipped]);
         // Empty slots are compacted occasionally, at a small cost per packet.
-        work::take();
+        work_counter::take();
         rig.chunk(&chunk);
-        let steps = work::take();
+        let steps = work_counter::take();
         assert!(steps < 200, "{round}: {steps} steps");
     }
     assert_eq!(rig.read().len(), unread as usize);

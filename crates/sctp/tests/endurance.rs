@@ -168,7 +168,7 @@ impl Scenario {
         if random.once_in(30) {
             let _ = association.reconfigure(
                 0,
-                &Reconfiguration::reset_incoming([random.below(8) as u16]),
+                &Reconfiguration::request_incoming_reset([random.below(8) as u16]),
             );
         }
         if random.once_in(40) {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use anabranch_sctp::{
     AssociationId, AssociationState, Config, Endpoint, Interest, Output, SendError, SendOptions,
-    work,
+    work_counter,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -189,11 +189,11 @@ fn a_writable_association_is_notified_and_the_others_are_not_examined() {
         assert_eq!(writable(&mut crowd), [], "all are full");
         fill(&mut crowd, ids[ONE]);
         wait_writable(&mut crowd, ids[ONE], 1_000);
-        work::take();
+        work_counter::take();
         crowd.exchange(|peer| peer == ONE);
         let told = writable(&mut crowd);
         assert_eq!(told, [ids[ONE]]);
-        let steps = work::take();
+        let steps = work_counter::take();
         fill(&mut crowd, ids[ONE]);
         crowd.exchange(|peer| peer == ONE);
         assert_eq!(writable(&mut crowd), [], "it was told once");

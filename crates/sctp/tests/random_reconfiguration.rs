@@ -73,7 +73,7 @@ fn wish(
     }
     let done = match below(random, 8) {
         0..=3 => association.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
-        4 | 5 => association.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
+        4 | 5 => association.reconfigure(0, &Reconfiguration::request_incoming_reset(&streams[..])),
         6 => association.reconfigure(
             0,
             &Reconfiguration::add_streams(below(random, 2) as u16, below(random, 2) as u16),

@@ -150,7 +150,7 @@ fn the_peer_is_asked_to_reset_its_streams() {
     let mut rig = Rig::both();
     rig.send(Z, 2, "before");
     rig.of(A)
-        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .reconfigure(0, &Reconfiguration::request_incoming_reset([2]))
         .expect("negotiated");
     rig.run(SECOND);
     rig.send(Z, 2, "after");
@@ -169,7 +169,7 @@ fn both_directions_go_in_one_chunk() {
     rig.send(A, 2, "a");
     rig.run(SECOND);
     rig.of(A)
-        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .reconfigure(0, &Reconfiguration::request_incoming_reset([2]))
         .expect("negotiated");
     rig.run(SECOND);
     rig.world.forget();
@@ -181,7 +181,7 @@ fn both_directions_go_in_one_chunk() {
         .reconfigure(0, &Reconfiguration::reset_outgoing([2]))
         .expect("negotiated");
     rig.of(A)
-        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .reconfigure(0, &Reconfiguration::request_incoming_reset([2]))
         .expect("negotiated");
     rig.of(A)
         .reconfigure(0, &Reconfiguration::reset_outgoing([4]))
@@ -205,7 +205,7 @@ fn both_ends_reset_at_once() {
             .reconfigure(0, &Reconfiguration::reset_outgoing([0, 5]))
             .expect("negotiated");
         rig.of(host)
-            .reconfigure(0, &Reconfiguration::reset_incoming([5]))
+            .reconfigure(0, &Reconfiguration::request_incoming_reset([5]))
             .expect("negotiated");
     }
     rig.run(20 * SECOND);

@@ -56,7 +56,7 @@ fn requests_that_the_peer_does_not_accept_are_denied() {
         .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
         .expect("negotiated");
     rig.of(A)
-        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .reconfigure(0, &Reconfiguration::request_incoming_reset([2]))
         .expect("negotiated");
     rig.of(A)
         .reconfigure(0, &Reconfiguration::add_streams(1, 1))
@@ -115,7 +115,7 @@ fn requests_that_make_no_sense_are_refused_at_once() {
     );
     assert_eq!(
         rig.of(A)
-            .reconfigure(0, &Reconfiguration::reset_incoming([10])),
+            .reconfigure(0, &Reconfiguration::request_incoming_reset([10])),
         Err(no_such)
     );
     let again = Err(ReconfigError::AlreadyInProgress);
@@ -139,11 +139,11 @@ fn requests_that_make_no_sense_are_refused_at_once() {
         again
     );
     rig.of(A)
-        .reconfigure(0, &Reconfiguration::reset_incoming([]))
+        .reconfigure(0, &Reconfiguration::request_incoming_reset([]))
         .expect("negotiated");
     assert_eq!(
         rig.of(A)
-            .reconfigure(0, &Reconfiguration::reset_incoming([1])),
+            .reconfigure(0, &Reconfiguration::request_incoming_reset([1])),
         again
     );
     rig.run(SECOND);
@@ -293,7 +293,7 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
         .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
         .expect("negotiated");
     rig.of(A)
-        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .reconfigure(0, &Reconfiguration::request_incoming_reset([2]))
         .expect("negotiated");
     rig.of(A)
         .reconfigure(0, &Reconfiguration::add_streams(1, 0))

@@ -14,7 +14,7 @@ use crate::scheduler::EventKey;
 pub struct Crossing {
     pub(crate) arrival: EventKey,
     /// Indices of the link direction that the packet crosses, and of the receiving interface.
-    pub(crate) lane: u32,
+    pub(crate) simplex_link: u32,
     pub(crate) to: u32,
     part: u32,
     pub(crate) packet: Packet,
@@ -44,22 +44,22 @@ pub(crate) struct Border {
 
 /// A link direction whose packets arrive, or may arrive, at nodes of another part.
 #[derive(Debug)]
-pub(crate) struct CrossingLane {
-    pub lane: u32,
+pub(crate) struct CrossingLink {
+    pub simplex_link: u32,
     pub border: Rc<Border>,
 }
 
-impl CrossingLane {
+impl CrossingLink {
     /// Copies a packet for the part of its receiver, if the receiver and the sender belong to
     /// different parts.
     #[inline(never)]
     pub fn copy(&self, arrival: EventKey, packet: &Packet) {
-        let to = receiving_interface(packet.receiver, opposite(self.lane));
+        let to = receiving_interface(packet.receiver, opposite(self.simplex_link));
         let part = self.border.owners[to as usize];
         if part != self.border.part {
             self.border.leaving.borrow_mut().push(Crossing {
                 arrival,
-                lane: self.lane,
+                simplex_link: self.simplex_link,
                 to,
                 part,
                 packet: packet.clone(),

@@ -21,11 +21,11 @@
 //! # The path of a packet
 //!
 //! An agent's `poll_transmit` writes the packet to the world's arena → its path is resolved to an
-//! interface → the interface's lane (see [`link`]) decides its whole passage at once: admission to
-//! the queue, end of serialisation, loss, arrival → the scheduler wakes the lane when the first
-//! arrival is due → the node forwards it by a table lookup, or its demultiplexer passes the same
-//! bytes to an agent's `handle_datagram`. A packet therefore requires one event per hop, and in
-//! steady state neither a copy nor an allocation.
+//! interface → the interface's simplex link (see [`link`]) decides its whole passage at once:
+//! admission to the queue, end of serialisation, loss, arrival → the scheduler wakes the simplex
+//! link when the first arrival is due → the node forwards it by a table lookup, or its
+//! demultiplexer passes the same bytes to an agent's `handle_datagram`. A packet therefore requires
+//! one event per hop, and in steady state neither a copy nor an allocation.
 #![forbid(unsafe_code)]
 
 mod agent;

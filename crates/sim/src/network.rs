@@ -1,5 +1,5 @@
-//! The network below the agents: lanes, routes, observers, and the scheduler shared with the
-//! agents.
+//! The network below the agents: simplex links, routes, observers, and the scheduler shared with
+//! the agents.
 
 mod division;
 mod external;
@@ -16,16 +16,16 @@ use crate::external::External;
 use crate::ids::{AddressFamily, LinkDirection, LinkId, NodeId, opposite};
 use crate::ip::header_size;
 use crate::ledger::{PacketCounts, WorkCounts};
-use crate::link::{Cell, Lane};
+use crate::link::{Cell, SimplexLink};
 use crate::packet::{
     DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels, receiving_interface,
 };
 use crate::packet_tap::PacketTap;
-use crate::probe::{LaneProbes, Recorder};
+use crate::probe::{Recorder, SimplexLinkProbes};
 use crate::rng::Seed;
 use crate::router::{GROUND, HERE, Hop, Router, Sender};
 use crate::scheduler::Scheduler;
-use crate::topology::{Topology, lane};
+use crate::topology::{Topology, simplex_link};
 use division::Division;
 
 /// Route of the packets on one path from a node: source address, outgoing interface, and header
@@ -43,16 +43,16 @@ pub(crate) struct Departure {
     pub header: u32,
 }
 
-/// Lanes, routes and observers of a world.
+/// Simplex links, routes and observers of a world.
 pub(crate) struct Network {
     pub topology: Topology,
     router: Router,
-    pub lanes: Vec<Lane>,
-    /// Wireless media, each shared by several lanes.
+    pub simplex_links: Vec<SimplexLink>,
+    /// Wireless media, each shared by several simplex links.
     cells: Vec<Cell>,
     /// Packets that left a medium and have not yet been processed at the receiving interface.
     arrived: VecDeque<(u32, Parcel)>,
-    /// Event sources: the lanes first, then the media, then the agents.
+    /// Event sources: the simplex links first, then the media, then the agents.
     pub scheduler: Scheduler,
     pub sent: u64,
     pub delivered: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Network {
     dropped: DropCounts,
     pub captures: Vec<Capture>,
     pub recorder: Option<Box<dyn Recorder>>,
-    /// Whether any lane has probes.
+    /// Whether any simplex link has probes.
     probing: bool,
     pub tap: Option<Box<dyn PacketTap>>,
     /// Agents that receive the packets that pass through their nodes: node, protocol, agent.
@@ -87,16 +87,16 @@ impl Network {
         let mut router = Router::new(&topology);
         router.follow(&topology, 0);
         let cells = wireless::cells(&topology, seed)?;
-        let mut lanes = Vec::with_capacity(topology.links.len() * 2);
+        let mut simplex_links = Vec::with_capacity(topology.links.len() * 2);
         let ids = topology.links();
         for id in ids {
-            if let Some(wireless) = wireless::lanes(&topology, id) {
-                lanes.extend(wireless);
+            if let Some(wireless) = wireless::simplex_links(&topology, id) {
+                simplex_links.extend(wireless);
                 continue;
             }
             let link = &mut topology.links[id.index()];
-            // Moves the configurations into the lanes; the topology keeps the names and ends of
-            // links.
+            // Moves the configurations into the simplex links; the topology keeps the names and
+            // ends of links.
             for direction in LinkDirection::BOTH {
                 let config = match direction {
                     LinkDirection::Forward => &mut link.forward,
@@ -104,16 +104,22 @@ impl Network {
                 };
                 let config = std::mem::replace(config, crate::DirectionConfig::instant(0));
                 let name = format!("link {} {}", link.name, direction.name());
-                let to = opposite(lane(id, direction) as u32);
+                let to = opposite(simplex_link(id, direction) as u32);
                 let node = link.between[1 - direction as usize];
-                lanes.push(Lane::wire(config, &link.name, &name, (to, node), seed)?);
+                simplex_links.push(SimplexLink::wire(
+                    config,
+                    &link.name,
+                    &name,
+                    (to, node),
+                    seed,
+                )?);
             }
         }
         Ok(Self {
-            scheduler: Scheduler::new(lanes.len() + cells.len()),
+            scheduler: Scheduler::new(simplex_links.len() + cells.len()),
             topology,
             router,
-            lanes,
+            simplex_links,
             cells,
             arrived: VecDeque::new(),
             sent: 0,
@@ -137,7 +143,7 @@ impl Network {
     /// Number of event sources that are not agents; agents are numbered after them.
     #[inline]
     pub fn sources(&self) -> usize {
-        self.lanes.len() + self.cells.len()
+        self.simplex_links.len() + self.cells.len()
     }
 
     /// Time of the next change of routes, nanoseconds.
@@ -192,7 +198,7 @@ impl Network {
     #[inline(always)] // Called by agents and routers: the fast path of wires.
     pub fn offer_sized(&mut self, now: Nanos, via: u32, packet: Parcel, size: usize) {
         debug_assert_eq!(size, packet.wire_size());
-        let Some(Lane::DelayLine(wire)) = self.lanes.get_mut(via as usize) else {
+        let Some(SimplexLink::DelayLine(wire)) = self.simplex_links.get_mut(via as usize) else {
             return self.offer_otherwise(now, via, packet);
         };
         match wire.offer(now, packet, size) {
@@ -214,7 +220,7 @@ impl Network {
         if packet.header != 0 {
             self.check_size(now, via, &packet);
         }
-        if let Lane::Wireless(_) = self.lanes[via as usize] {
+        if let SimplexLink::Wireless(_) = self.simplex_links[via as usize] {
             return self.offer_to_medium(now, via, packet);
         }
         if packet.receiver != NO_RECEIVER && self.is_turning(now, via, packet.receiver) {
@@ -222,10 +228,10 @@ impl Network {
             return self.give_up(now, node, &packet, DropReason::LinkDown);
         }
         let captured = self.copy_if_captured(via, &packet);
-        let lane = &mut self.lanes[via as usize];
-        let offered = lane.offer(now, packet);
+        let simplex_link = &mut self.simplex_links[via as usize];
+        let offered = simplex_link.offer(now, packet);
         if offered.next_changed {
-            self.scheduler.set(via as usize, lane.next());
+            self.scheduler.set(via as usize, simplex_link.next());
         }
         if let (Some(packet), Some(at)) = (captured, offered.transmission) {
             for capture in &mut self.captures {
@@ -246,22 +252,22 @@ impl Network {
 
     /// Starts a capture.
     pub fn add_capture(&mut self, now: Nanos, capture: Capture) {
-        for interface in 0..self.lanes.len() {
+        for interface in 0..self.simplex_links.len() {
             if capture.taps(interface as u32) {
                 // Both directions are converted, because the capture records outgoing and incoming
                 // packets.
                 self.unfold(now, opposite(interface as u32) as usize);
                 self.unfold(now, interface);
-                self.lanes[interface].tap();
+                self.simplex_links[interface].tap();
             }
         }
         self.captures.push(capture);
     }
 
-    /// Passes the packets whose transmission a lane has begun to the captures.
+    /// Passes the packets whose transmission a simplex link has begun to the captures.
     #[cold]
     fn tell_captures(&mut self, now: Nanos, index: usize) {
-        while let Some((at, packet)) = self.lanes[index].poll_begun() {
+        while let Some((at, packet)) = self.simplex_links[index].poll_begun() {
             for capture in &mut self.captures {
                 capture.sends(now, at, index as u32, packet.clone());
             }
@@ -270,38 +276,42 @@ impl Network {
 
     /// Converts a delay line to the general type, because it is observed from now on.
     pub fn unfold(&mut self, now: Nanos, index: usize) {
-        if let Lane::DelayLine(wire) = &self.lanes[index] {
+        if let SimplexLink::DelayLine(wire) = &self.simplex_links[index] {
             self.unfolded += wire.arrived();
-            let lane = self.lanes.swap_remove(index).unfold(now);
-            self.scheduler.unsettle(index, lane.next());
-            self.lanes.push(lane);
-            let last = self.lanes.len() - 1;
-            self.lanes.swap(index, last);
+            let simplex_link = self.simplex_links.swap_remove(index).unfold(now);
+            self.scheduler.unsettle(index, simplex_link.next());
+            self.simplex_links.push(simplex_link);
+            let last = self.simplex_links.len() - 1;
+            self.simplex_links.swap(index, last);
         }
     }
 
-    /// Runs the next event of a lane. Returns the packet and its node, if a packet reached its
-    /// destination.
+    /// Runs the next event of a simplex link. Returns the packet and its node, if a packet reached
+    /// its destination.
     #[inline(always)] // Called once, in the event loop.
-    pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
-        let Lane::DelayLine(wire) = &mut self.lanes[index] else {
-            return self.step_lane_otherwise(now, index);
+    pub fn step_simplex_link(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+        let SimplexLink::DelayLine(wire) = &mut self.simplex_links[index] else {
+            return self.step_simplex_link_otherwise(now, index);
         };
         let (node, packet, size, next) = wire.arrive();
         self.scheduler.follow(next);
         self.forward(now, node, packet?, size)
     }
 
-    /// Like [`Self::step_lane`], for a lane that is not a delay line.
+    /// Like [`Self::step_simplex_link`], for a simplex link that is not a delay line.
     #[inline(never)]
-    fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+    fn step_simplex_link_otherwise(
+        &mut self,
+        now: Nanos,
+        index: usize,
+    ) -> Option<(NodeId, Parcel)> {
         if let Some((interface, packet)) = self.step_arriving(index) {
             return self.receive(now, interface, packet);
         }
         self.instants += 1;
-        let lane = &mut self.lanes[index];
-        let arrived = lane.step(now);
-        self.scheduler.set(index, lane.next());
+        let simplex_link = &mut self.simplex_links[index];
+        let arrived = simplex_link.step(now);
+        self.scheduler.set(index, simplex_link.next());
         if !self.captures.is_empty() {
             self.tell_captures(now, index);
         }
@@ -418,7 +428,7 @@ impl Network {
         self.dropped.add(reason);
     }
 
-    /// Passes the recorded samples of a lane to the recorder.
+    /// Passes the recorded samples of a simplex link to the recorder.
     #[inline]
     fn tell(&mut self, index: usize) {
         if self.probing {
@@ -427,7 +437,7 @@ impl Network {
     }
 
     fn tell_samples(&mut self, index: usize) {
-        if let Some(probes) = self.lanes[index].probes() {
+        if let Some(probes) = self.simplex_links[index].probes() {
             for sample in probes.drain() {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.record(sample);
@@ -438,9 +448,9 @@ impl Network {
 
     /// Passes all samples and captured packets up to `now` to the observers.
     pub fn settle(&mut self, now: Nanos) {
-        for index in 0..self.lanes.len() {
+        for index in 0..self.simplex_links.len() {
             if self.is_own(index as u32) {
-                self.lanes[index].settle(now);
+                self.simplex_links[index].settle(now);
                 self.tell(index);
             }
         }
@@ -448,10 +458,13 @@ impl Network {
 
     /// Number of packets that reached the end of a delay line. Each of them was a separate event.
     fn wired(&self) -> u64 {
-        let wires = self.lanes.iter().map(|lane| match lane {
-            Lane::DelayLine(wire) => wire.arrived(),
-            _ => 0,
-        });
+        let wires = self
+            .simplex_links
+            .iter()
+            .map(|simplex_link| match simplex_link {
+                SimplexLink::DelayLine(wire) => wire.arrived(),
+                _ => 0,
+            });
         wires.sum::<u64>() + self.unfolded
     }
 
@@ -473,24 +486,28 @@ impl Network {
             dropped: self.dropped,
             ..PacketCounts::default()
         };
-        for lane in &self.lanes {
-            let stats = lane.stats(0);
+        for simplex_link in &self.simplex_links {
+            let stats = simplex_link.stats(0);
             ledger.duplicated += stats.duplicated;
             ledger.dropped = ledger.dropped.plus(&stats.dropped);
-            ledger.in_flight += lane.in_flight();
+            ledger.in_flight += simplex_link.in_flight();
         }
         ledger
     }
 
-    /// Enables probes of a lane.
-    pub fn set_probes(&mut self, lane: usize, probes: LaneProbes) {
+    /// Enables probes of a simplex link.
+    pub fn set_probes(&mut self, simplex_link: usize, probes: SimplexLinkProbes) {
         self.probing = true;
-        self.lanes[lane].set_probes(probes);
+        self.simplex_links[simplex_link].set_probes(probes);
     }
 
-    pub fn lane(&self, link: LinkId, direction: LinkDirection) -> Result<usize, BuildError> {
+    pub fn simplex_link(
+        &self,
+        link: LinkId,
+        direction: LinkDirection,
+    ) -> Result<usize, BuildError> {
         if link.index() < self.topology.links.len() {
-            Ok(lane(link, direction))
+            Ok(simplex_link(link, direction))
         } else {
             Err(BuildError::UnknownLink(link.index()))
         }
@@ -501,7 +518,7 @@ impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Network")
             .field("topology", &self.topology)
-            .field("lanes", &self.lanes)
+            .field("simplex_links", &self.simplex_links)
             .field("captures", &self.captures)
             .finish_non_exhaustive()
     }

@@ -84,9 +84,9 @@ impl<F: FnMut(LinkSample)> Recorder for F {
     }
 }
 
-/// Probes of one lane, and the samples that the world has not yet fetched.
+/// Probes of one simplex link, and the samples that the world has not yet fetched.
 #[derive(Debug)]
-pub(crate) struct LaneProbes {
+pub(crate) struct SimplexLinkProbes {
     wanted: LinkProbes,
     link: LinkId,
     direction: LinkDirection,
@@ -96,7 +96,7 @@ pub(crate) struct LaneProbes {
     samples: Vec<LinkSample>,
 }
 
-impl LaneProbes {
+impl SimplexLinkProbes {
     pub fn new(wanted: LinkProbes, link: LinkId, direction: LinkDirection) -> Self {
         Self {
             wanted,

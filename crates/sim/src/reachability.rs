@@ -61,7 +61,7 @@ impl<'a> PathFinder<'a> {
     ) -> Reachability {
         let mut down = false;
         let topology = self.topology;
-        let crosses = |lane| down |= is_down(topology, lane, now);
+        let crosses = |simplex_link| down |= is_down(topology, simplex_link, now);
         let passage = self.walk(now, from, source, destination, crosses);
         if down {
             Reachability::LinkDown
@@ -80,9 +80,9 @@ impl<'a> PathFinder<'a> {
         destination: IpAddr,
     ) -> Option<Vec<(LinkId, LinkDirection)>> {
         let mut links = Vec::new();
-        let crosses = |lane: u32| {
-            let direction = LinkDirection::BOTH[lane as usize % 2];
-            links.push((LinkId(lane / 2), direction));
+        let crosses = |simplex_link: u32| {
+            let direction = LinkDirection::BOTH[simplex_link as usize % 2];
+            links.push((LinkId(simplex_link / 2), direction));
         };
         let passage = self.walk(now, from, source, destination, crosses);
         (passage == Reachability::Reachable).then_some(links)
@@ -157,12 +157,13 @@ impl<'a> PathFinder<'a> {
     }
 }
 
-/// Whether the interface `lane` cannot send at `now`, because its link is down in this direction.
-fn is_down(topology: &Topology, lane: u32, now: Nanos) -> bool {
-    let Some(link) = topology.links.get(lane as usize / 2) else {
+/// Whether the interface `simplex_link` cannot send at `now`, because its link is down in this
+/// direction.
+fn is_down(topology: &Topology, simplex_link: u32, now: Nanos) -> bool {
+    let Some(link) = topology.links.get(simplex_link as usize / 2) else {
         return false;
     };
-    let direction = if lane.is_multiple_of(2) {
+    let direction = if simplex_link.is_multiple_of(2) {
         &link.forward
     } else {
         &link.backward

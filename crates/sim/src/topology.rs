@@ -30,8 +30,8 @@ pub(crate) use wireless::WirelessMedium;
 const MAX_LINKS: usize = 1 << 16;
 
 /// An interface: the connection of a node to a link. Interface `2 n` is at the first end of link
-/// `n`, and `2 n + 1` at the second. The lane with the same number carries the packets that the
-/// interface sends.
+/// `n`, and `2 n + 1` at the second. The simplex link with the same number carries the packets that
+/// the interface sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
     pub node: NodeId,
@@ -457,8 +457,9 @@ impl Topology {
     }
 }
 
-/// Index of the interface that sends in `direction` of `link`, which is also the index of the lane.
-pub(crate) fn lane(link: LinkId, direction: LinkDirection) -> usize {
+/// Index of the interface that sends in `direction` of `link`, which is also the index of the
+/// simplex link.
+pub(crate) fn simplex_link(link: LinkId, direction: LinkDirection) -> usize {
     link.index() * 2 + direction as usize
 }
 

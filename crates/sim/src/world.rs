@@ -21,7 +21,7 @@ use crate::link::LinkStats;
 use crate::network::Network;
 use crate::packet::Parcel;
 use crate::packet_tap::PacketTap;
-use crate::probe::{LaneProbes, LinkProbes, Recorder};
+use crate::probe::{LinkProbes, Recorder, SimplexLinkProbes};
 use crate::rng::{Rng, Seed};
 use crate::topology::Topology;
 use crate::wifi::StationStats;
@@ -240,8 +240,8 @@ impl World {
         link: LinkId,
         direction: LinkDirection,
     ) -> Result<LinkStats, BuildError> {
-        let lane = self.network.lane(link, direction)?;
-        Ok(self.network.lanes[lane].stats(self.now))
+        let simplex_link = self.network.simplex_link(link, direction)?;
+        Ok(self.network.simplex_links[simplex_link].stats(self.now))
     }
 
     /// Packet counts of the whole world.
@@ -274,12 +274,14 @@ impl World {
         if probes.throughput == Some(0) {
             return Err(BuildError::EmptyBin);
         }
-        let lane = self.network.lane(link, direction)?;
+        let simplex_link = self.network.simplex_link(link, direction)?;
         // Events before the current time are not reported to the new probes.
-        self.network.unfold(self.now, lane);
-        self.network.lanes[lane].settle(self.now);
-        self.network
-            .set_probes(lane, LaneProbes::new(probes, link, direction));
+        self.network.unfold(self.now, simplex_link);
+        self.network.simplex_links[simplex_link].settle(self.now);
+        self.network.set_probes(
+            simplex_link,
+            SimplexLinkProbes::new(probes, link, direction),
+        );
         Ok(())
     }
 
@@ -408,8 +410,8 @@ impl World {
             }
             self.now = at;
             // Determines the agent that must be driven.
-            let slot = if source < self.network.lanes.len() {
-                let Some((node, packet)) = self.network.step_lane(at, source) else {
+            let slot = if source < self.network.simplex_links.len() {
+                let Some((node, packet)) = self.network.step_simplex_link(at, source) else {
                     continue;
                 };
                 let (network, slots) = (&mut self.network, &mut self.slots[..]);
@@ -473,7 +475,7 @@ impl World {
     /// already been driven.
     #[inline(never)]
     fn step_cell(&mut self, source: usize) -> Option<usize> {
-        let cell = source - self.network.lanes.len();
+        let cell = source - self.network.simplex_links.len();
         let now = self.network.step_cell(self.now, cell, self.ahead);
         self.now = now;
         let mut last = None;

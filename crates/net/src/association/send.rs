@@ -43,14 +43,14 @@ impl<T, F: Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Ref
 }
 
 /// Reason why a message was not queued; the caller keeps the message.
-enum Unsent {
+enum QueueError {
     /// The send buffer has no space for the message at present. The value is the size of the
     /// message, bytes.
     Full(usize),
     Error(SendError),
 }
 
-impl From<SendError> for Unsent {
+impl From<SendError> for QueueError {
     fn from(error: SendError) -> Self {
         Self::Error(error)
     }
@@ -76,11 +76,11 @@ impl SendContext<'_> {
         bytes: &mut Option<Bytes>,
         options: &SendOptions,
         queue: impl Queue<T>,
-    ) -> Result<T, Unsent> {
+    ) -> Result<T, QueueError> {
         let association = &mut *self.association;
         let size = bytes.as_ref().map_or(0, Bytes::len);
         if is_full(association, size, self.send_buffer) && !association.is_closed() {
-            return Err(Unsent::Full(size));
+            return Err(QueueError::Full(size));
         }
         // A message that may be refused is cloned, because a refused message is returned to the
         // sender. Other messages are not cloned, because a clone costs an update of the reference
@@ -100,7 +100,7 @@ impl SendContext<'_> {
             Err(_) => *bytes = kept,
         }
         queued.map_err(|refusal| match refusal {
-            Refusal::BufferFull => Unsent::Full(size),
+            Refusal::BufferFull => QueueError::Full(size),
             Refusal::NoSuchStream { stream, streams } => {
                 SendError::NoSuchStream { stream, streams }.into()
             }
@@ -252,8 +252,8 @@ impl Association {
                 match self.queue_some(messages, &options) {
                     Ok(()) if messages.is_empty() => return Poll::Ready(Ok(())),
                     Ok(()) => {}
-                    Err(Unsent::Full(_)) => return Poll::Pending,
-                    Err(Unsent::Error(error)) => return Poll::Ready(Err(error)),
+                    Err(QueueError::Full(_)) => return Poll::Pending,
+                    Err(QueueError::Error(error)) => return Poll::Ready(Err(error)),
                 }
             }
         };
@@ -332,8 +332,8 @@ impl Association {
         let queued =
             self.with_send_context(options, |context| context.put(&mut bytes, options, queue));
         queued.map_err(|unsent| match unsent {
-            Unsent::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
-            Unsent::Error(error) => error.into(),
+            QueueError::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
+            QueueError::Error(error) => error.into(),
         })
     }
 
@@ -343,7 +343,7 @@ impl Association {
         &self,
         messages: &mut VecDeque<Bytes>,
         options: &SendOptions,
-    ) -> Result<(), Unsent> {
+    ) -> Result<(), QueueError> {
         let most = self.shared.max_message_size;
         self.with_send_context(options, |context| {
             let mut room = MAX_BYTES_UNDER_LOCK;
@@ -377,8 +377,8 @@ impl Association {
     fn with_send_context<T>(
         &self,
         options: &SendOptions,
-        put: impl FnOnce(&mut SendContext<'_>) -> Result<T, Unsent>,
-    ) -> Result<T, Unsent> {
+        put: impl FnOnce(&mut SendContext<'_>) -> Result<T, QueueError>,
+    ) -> Result<T, QueueError> {
         let mut guard = self.shared.lock();
         let state: &mut EndpointState = &mut guard;
         if state.stopped {
@@ -408,7 +408,7 @@ impl Association {
         let done = put(&mut context);
         let queued = context.queued;
         let little = association.send_buffer().unsent() <= MAX_INLINE_SEND;
-        if let Err(Unsent::Full(size)) = done {
+        if let Err(QueueError::Full(size)) = done {
             state.wait_writable(self.id, size);
         }
         if queued && idle && little {

@@ -169,7 +169,7 @@ impl Place {
                 let it = self.victim.association();
                 let _ = match which {
                     0 => it.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
-                    1 => it.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
+                    1 => it.reconfigure(0, &Reconfiguration::request_incoming_reset(&streams[..])),
                     2 => it.reconfigure(now, &Reconfiguration::ResetAssociation),
                     3 => it.reconfigure(0, &Reconfiguration::add_streams(1, 1)),
                     _ => Ok(()),

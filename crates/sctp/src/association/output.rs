@@ -190,7 +190,7 @@ impl Association {
             self.events.note_news();
         }
         if let Some(size) = self.events.wanted_room() {
-            crate::work::count(1);
+            crate::work_counter::count(1);
             if self.is_closed() || self.has_much_room(size) {
                 self.events.has_room();
             }

@@ -45,8 +45,8 @@ impl Association {
     ) -> Result<(), ReconfigError> {
         match change {
             Reconfiguration::ResetStreams { direction, streams } => match direction {
-                StreamDirection::Outgoing => self.reset_streams(streams),
-                StreamDirection::Incoming => self.reset_incoming(streams),
+                StreamDirection::Outgoing => self.request_outgoing_reset(streams),
+                StreamDirection::Incoming => self.request_incoming_reset(streams),
             },
             Reconfiguration::ResetAssociation => self.reset_association(now),
             Reconfiguration::AddStreams { outbound, inbound } => {
@@ -56,7 +56,7 @@ impl Association {
     }
 
     /// Requests an outgoing reset of `streams`; an empty list means all.
-    fn reset_streams(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
+    fn request_outgoing_reset(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let there_are = self.outbound_streams;
         let streams = self.wished(streams, there_are)?;
         if self.reconfiguring()?.resets_any(&streams) {
@@ -71,7 +71,7 @@ impl Association {
     }
 
     /// Requests that the peer resets `streams`; an empty list means all streams.
-    fn reset_incoming(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
+    fn request_incoming_reset(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let streams = self.wished(streams, self.inbound_streams)?;
         let most = self.most_listed(INCOMING_HEADER);
         let reconfig = self.reconfiguring()?;

@@ -208,9 +208,9 @@ fn undelivered_messages_are_examined_once() {
     };
     events.push_back(key(0));
     events.undelivered(std::iter::repeat_n(message, MESSAGES), false);
-    work::take();
+    work_counter::take();
     (0..EVENTS).for_each(|at| events.push_back(key(at)));
-    let steps = work::take();
+    let steps = work_counter::take();
     assert!(steps <= MESSAGES as u64 + u64::from(EVENTS), "{steps}");
     events.pop_front();
     let message = |it: &Event| matches!(it, Event::MessageUndelivered(_));

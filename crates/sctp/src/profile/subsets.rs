@@ -28,7 +28,7 @@ macro_rules! part {
 
 part! {
     /// Switches that the sender reads.
-    OfSender:
+    SenderProfile:
     ambiguous_answer_clears_errors: bool,
     answer_after_timeout_clears_errors: bool,
     bundle_new_with_retransmissions: bool,
@@ -59,7 +59,7 @@ part! {
 
 part! {
     /// Switches that the receiver reads.
-    OfReceiver:
+    ReceiverProfile:
     rwnd_counts: Counts,
     sack_when_gap_fills: bool,
     receive_buffer_full: WhenFull,

@@ -2,7 +2,7 @@
 
 use super::streams::Streams;
 use crate::stream_set::StreamSet;
-use crate::work;
+use crate::work_counter;
 
 /// Streams of all incomplete outgoing resets in one set. A peer can cause thousands of waiting
 /// requests, so a new request should not scan them. No two requests contain the same stream.
@@ -16,7 +16,7 @@ pub(crate) struct OutgoingResets {
 impl OutgoingResets {
     /// Adds streams to be reset.
     pub(super) fn begin(&mut self, streams: &Streams) {
-        work::count(1 + streams.listed());
+        work_counter::count(1 + streams.listed());
         match streams.some() {
             None => self.all = true,
             Some(list) => list.iter().for_each(|it| self.listed.insert(*it)),
@@ -25,7 +25,7 @@ impl OutgoingResets {
 
     /// Removes streams whose reset is complete.
     pub(super) fn end(&mut self, streams: &Streams) {
-        work::count(1 + streams.listed());
+        work_counter::count(1 + streams.listed());
         match streams.some() {
             None => self.all = false,
             Some(list) => list.iter().for_each(|it| self.listed.remove(*it)),
@@ -41,7 +41,7 @@ impl OutgoingResets {
         let Some(list) = streams.some() else {
             return self.all || !self.listed.is_empty();
         };
-        work::count(list.len());
+        work_counter::count(list.len());
         self.all || list.iter().any(|it| self.listed.contains(*it))
     }
 
@@ -50,7 +50,7 @@ impl OutgoingResets {
         let Some(list) = streams.some() else {
             return self.all || self.listed.len() == usize::from(there_are);
         };
-        work::count(list.len());
+        work_counter::count(list.len());
         self.all || list.iter().all(|it| self.listed.contains(*it))
     }
 
@@ -69,12 +69,12 @@ impl OutgoingResets {
         let is_other = |stream: &u16| !self.listed.contains(*stream);
         let others: Vec<u16> = match streams.some() {
             Some(list) => {
-                work::count(list.len());
+                work_counter::count(list.len());
                 list.iter().copied().filter(is_other).collect()
             }
             None if usize::from(there_are).saturating_sub(self.listed.len()) > most => return None,
             None => {
-                work::count(there_are.into());
+                work_counter::count(there_are.into());
                 (0..there_are).filter(is_other).collect()
             }
         };

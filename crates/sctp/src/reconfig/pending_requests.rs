@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_wire::Tsn;
 
 use super::streams::Streams;
-use crate::work;
+use crate::work_counter;
 
 /// Maximum number of batches examined per call. If there are more, the rest is examined in later
 /// calls, because a peer can cause thousands of pending batches, and each packet may cause a call.
@@ -112,7 +112,7 @@ impl PendingRequests {
             few if few <= MAX_EXAMINED => few,
             many => many.min(seen + MAX_EXAMINED),
         };
-        work::count(until - seen);
+        work_counter::count(until - seen);
         let Some(first) = (self.outgoing.range_mut(seen..until)).position(&mut is_ready) else {
             self.unready = Some((until, course));
             return None;
@@ -126,7 +126,7 @@ impl PendingRequests {
         while looks < MAX_EXAMINED
             && let Some(mut batch) = rest.pop_front()
         {
-            work::count(1);
+            work_counter::count(1);
             let ready = is_ready(&mut batch);
             match &taken {
                 None if ready => {
@@ -239,25 +239,25 @@ mod tests {
         pending.outgoing.iter_mut().for_each(|it| it.answers = None);
         let mut seen = vec![0; 2_000];
         for at in 0..32 {
-            work::take();
+            work_counter::take();
             // The sending progress advances only in every second step.
             let course = (Tsn(at / 2), Tsn(0), 0);
             let taken = pending.take_ready(700, course, |it| {
                 seen[usize::from(it.streams.told()[0])] += 1;
                 false
             });
-            assert!(taken.is_none() && work::take() <= MAX_EXAMINED as u64);
+            assert!(taken.is_none() && work_counter::take() <= MAX_EXAMINED as u64);
         }
         assert!(seen.iter().all(|&it| it > 0), "{seen:?}");
         let mut gone = Vec::new();
         for at in 0.. {
-            work::take();
+            work_counter::take();
             let course = (Tsn(100 + at), Tsn(0), 0);
             let ready = |it: &mut ResetBatch| it.streams.told()[0] % 50 <= at as u16;
             if let Some(taken) = pending.take_ready(700, course, ready) {
                 gone.extend(taken.streams.told());
                 let most = 2 * MAX_EXAMINED + taken.streams.listed();
-                assert!(work::take() <= most as u64);
+                assert!(work_counter::take() <= most as u64);
             }
             if pending.outgoing.is_empty() {
                 break;

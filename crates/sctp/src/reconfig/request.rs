@@ -43,7 +43,7 @@ impl Reconfiguration {
     }
 
     /// Requests the peer to reset these incoming streams; empty: all streams.
-    pub fn reset_incoming(streams: impl Into<Vec<u16>>) -> Self {
+    pub fn request_incoming_reset(streams: impl Into<Vec<u16>>) -> Self {
         Self::ResetStreams {
             direction: StreamDirection::Incoming,
             streams: streams.into(),

@@ -7,7 +7,7 @@ use anabranch_wire::{CommonHeader, PacketBuilder, Ssn};
 use bytes::{Bytes, BytesMut};
 
 use super::*;
-use crate::work;
+use crate::work_counter;
 
 /// Maximum number of steps per chunk. A step is a key comparison, a moved fragment, or an examined
 /// word of the bitmap. A tree of 60,000 entries has five levels of about four comparisons. A chunk
@@ -175,7 +175,7 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize, as_i_data: bool)
         verification_tag: 3,
     };
     let mut out = BytesMut::new();
-    work::take();
+    work_counter::take();
     for (at, data) in chunks.into_iter().enumerate() {
         if at % bundle == 0 {
             receiver.on_packet_begin(16 * bundle);
@@ -199,7 +199,7 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize, as_i_data: bool)
         while receiver.poll_part().is_some() {}
     }
     assert!(receiver.is_empty(), "all that came is read");
-    work::take() / count
+    work_counter::take() / count
 }
 
 /// All orders of arrival with DATA, and the orders of the fragments of one message also with
@@ -253,10 +253,10 @@ fn a_sack_costs_what_it_says() {
         tracker.insert(Tsn(2 * at));
     });
     for most in [360, 2_000] {
-        work::take();
+        work_counter::take();
         let named = tracker.blocks(most).count();
         assert_eq!((named, tracker.gap_count()), (most, 31_999));
-        assert!(work::take() <= most as u64 / 32 + 1);
+        assert!(work_counter::take() <= most as u64 / 32 + 1);
     }
     // One TSN in each stride, on the first or the last bit of its word. A block that ends at the
     // end of its word may cost two steps, because the next missing TSN is in the next word.
@@ -272,9 +272,9 @@ fn a_sack_costs_what_it_says() {
             tracker.insert(Tsn(at));
         });
         for most in [1, 32, 360, 511] {
-            work::take();
+            work_counter::take();
             assert_eq!(tracker.blocks(most).count(), most);
-            let found = work::take();
+            let found = work_counter::take();
             let limit = steps * most as u64 / each + 1;
             assert!(
                 found <= limit,
@@ -299,11 +299,11 @@ fn dropping_the_highest_costs_the_same_however_many_wait() {
         .take_while(|&at| take(message(at, 0, at - 20_000 + 1)) == DataOutcome::NewData)
         .count();
     assert!(held > 30_000);
-    work::take();
+    work_counter::take();
     for at in (1..20_000).rev() {
         assert_eq!(take(message(at, 1, at)), DataOutcome::NewData);
     }
-    let each = work::take() / 20_000;
+    let each = work_counter::take() / 20_000;
     assert!(receiver.statistics().withdrawn > 10_000);
     assert!(each < MAX_STEPS, "{each} steps a chunk");
 }

@@ -9,7 +9,7 @@ use super::chunk::number_of;
 use super::reassembly::{AbandonedMessage, Reassembly};
 use super::tsn_tracker::Arrival;
 use super::{Abandoned, DataOutcome, Receiver};
-use crate::work;
+use crate::work_counter;
 
 /// Outcome of a FORWARD TSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl Receiver {
     ) -> Vec<Abandoned> {
         let mut dropped = Vec::new();
         while let Some(given_up) = take(&mut self.reassembly) {
-            work::count(1);
+            work_counter::count(1);
             let (stream, number) = (given_up.stream, given_up.number);
             dropped.push((stream, number, self.forget_pieces(given_up)));
         }

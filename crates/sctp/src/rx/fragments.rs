@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::message::MessageBytes;
-use crate::work;
+use crate::work_counter;
 
 /// A list of one fragment needs no allocation.
 #[expect(
@@ -68,7 +68,7 @@ impl FragmentList {
     /// Appends the list `after`. The shorter list is moved, so that each fragment is moved only a
     /// logarithmic number of times, for any order of joins.
     pub fn join(&mut self, mut after: Self) {
-        work::count(self.len().min(after.len()));
+        work_counter::count(self.len().min(after.len()));
         if self.len() < after.len() {
             while let Some(part) = self.pop_back() {
                 after.push_front(part);

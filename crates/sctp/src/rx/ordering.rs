@@ -14,7 +14,7 @@ use super::sort_keys::{NumberKey, TsnKey};
 use crate::lazy_box::LazyBox;
 use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
-use crate::work;
+use crate::work_counter;
 use contiguous::Contiguous;
 
 /// Complete message, with the time at which it became complete.
@@ -350,7 +350,7 @@ impl Order {
             taken.extend(self.row.take_first());
         }
         taken.sort_by_key(|it| place(it.number));
-        work::count(taken.len());
+        work_counter::count(taken.len());
         taken
     }
 
@@ -374,7 +374,7 @@ impl Order {
     /// Restarts the stream with number 0. Buffered messages are passed to `deliver` in order,
     /// because the peer has left out the messages before them.
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
-        work::count(1);
+        work_counter::count(1);
         let next = self.next(stream);
         // This is checked first, because a peer may list hundreds of streams in one packet, most of
         // them without buffered messages.
@@ -568,13 +568,13 @@ mod tests {
             order.insert(whole(1, 100 + at), |_| unreachable!("it waits"));
             order.insert(whole(3 + at, 7), |_| unreachable!("it waits"));
         }
-        work::take();
+        work_counter::take();
         for at in 0..50 {
             assert!(order.skip(1, number(at), |_| unreachable!("it waits")));
             assert!(order.skip(2, number(at), |_| unreachable!("there is none")));
             order.reset(60_000, |_| unreachable!("there is none"));
         }
-        let steps = work::take();
+        let steps = work_counter::take();
         assert!(steps < 150 * 40, "{steps}");
         assert_eq!(order.waiting_on(1), 5_000);
     }

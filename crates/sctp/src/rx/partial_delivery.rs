@@ -20,7 +20,7 @@ use super::{Abandoned, Receiver};
 use crate::lazy_box::LazyBox;
 use crate::profile::Counts;
 use crate::stats::ReceiverCounters;
-use crate::work;
+use crate::work_counter;
 
 /// Borrowed parts of a receiver that a delivery changes.
 pub(super) struct Delivery<'a> {
@@ -344,7 +344,7 @@ impl Receiver {
             && self.may_open()
             && let Some(&message) = self.long.begun.range((stream, false, 0)..).next()
         {
-            work::count(1);
+            work_counter::count(1);
             let is_open = self.order.is_open(message.0);
             let head = self.reassembly.head_of_message(message);
             if !is_open && !head.is_some_and(|it| self.open(now, it, trace)) {

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 
 use super::message::{MessageBytes, ReceivedPart};
 use crate::shrinking_queue::Queue;
-use crate::work;
+use crate::work_counter;
 
 /// A readable message or part.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl ReadyQueue {
         };
         let first = places.next(delivered).wrapping_sub(self.queue.len() as u64);
         for number in places.of.remove(&stream).unwrap_or_default() {
-            work::count(1);
+            work_counter::count(1);
             let place = usize::try_from(number.wrapping_sub(first)).unwrap_or(usize::MAX);
             // The user may have read this part already.
             if let Some(readable) = self.take_out(place) {
@@ -275,7 +275,7 @@ impl ReadyQueue {
         let Some(places) = &mut self.places else {
             return;
         };
-        work::count(self.queue.len());
+        work_counter::count(self.queue.len());
         self.queue.retain(|it| !it.is_nothing());
         places.empty = 0;
         places.of.values_mut().for_each(VecDeque::clear);

@@ -16,7 +16,7 @@ use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::sort_keys::{MessageKey, Place};
 use super::tsn_tracker::Neighbours;
 use crate::stream_set::StreamSet;
-use crate::work;
+use crate::work_counter;
 
 /// Outcome for a received fragment.
 #[derive(Debug, PartialEq, Eq)]
@@ -519,12 +519,12 @@ impl Reassembly {
     /// quickly, because a peer may list hundreds of streams in one packet.
     fn has_unfinished_on(&mut self, stream: u16) -> bool {
         let streams = self.streams.get_or_insert_with(|| {
-            work::count(self.runs.len());
+            work_counter::count(self.runs.len());
             let mut streams = Box::<StreamSet>::default();
             self.runs.values().for_each(|it| streams.insert(it.stream));
             streams
         });
-        work::count(1);
+        work_counter::count(1);
         if !streams.contains(stream) {
             return false;
         }

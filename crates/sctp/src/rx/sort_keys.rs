@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use anabranch_wire::Tsn;
 use anabranch_wire::serial::Mid;
 
-use crate::work;
+use crate::work_counter;
 
 /// Implements comparison operators that count comparisons in tests.
 macro_rules! counted_order {
@@ -13,7 +13,7 @@ macro_rules! counted_order {
         impl Ord for $key {
             #[inline]
             fn cmp(&self, other: &Self) -> Ordering {
-                work::count(1);
+                work_counter::count(1);
                 let ($one, $other) = (self, other);
                 $order
             }

@@ -6,7 +6,7 @@ use anabranch_wire::chunk::GapAckBlock;
 
 use super::tsn_bitmap::{TsnBitmap, WORDS};
 use crate::lazy_box::LazyBox;
-use crate::work;
+use crate::work_counter;
 
 /// Maximum distance of a TSN from the cumulative TSN. Gap Ack Blocks have 16-bit offsets, so TSNs
 /// further ahead could not be reported and are not accepted.
@@ -256,7 +256,7 @@ impl TsnTracker {
             let (number, word, bit) = place(at);
             let left = to.distance_from(at) + 1;
             let count = left.min(64 - bit);
-            work::count(1);
+            work_counter::count(1);
             let mask = above(bit as usize) & !above((bit + count) as usize);
             if let Some(pages) = &mut self.pages
                 && let Some(page) = &mut pages[number]
@@ -281,7 +281,7 @@ impl TsnTracker {
         let mut mask = above(bit as usize);
         // One round over all pages, and the rest of the first page.
         for _ in 0..=PAGES {
-            work::count(1);
+            work_counter::count(1);
             match self.page(number) {
                 Some(page) => {
                     let bits = (page.words[word] ^ flip) & mask;
@@ -311,7 +311,7 @@ impl TsnTracker {
         let (mut number, mut word, bit) = place(tsn);
         let mut mask = !above(bit as usize);
         for _ in 0..=PAGES {
-            work::count(1);
+            work_counter::count(1);
             if let Some(page) = self.page(number) {
                 let bits = page.words[word] & mask;
                 let words = page.some & !above(word);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ring::Ring;
+use super::round_robin_list::RoundRobinList;
 use super::{Discipline, QueueId, ServedData};
 use crate::stream_table::StreamTable;
 
@@ -11,8 +11,8 @@ use crate::stream_table::StreamTable;
 #[derive(Debug, Default)]
 pub(crate) struct Priority {
     values: StreamTable<u16>,
-    /// Rings by value; each ring is nonempty.
-    rings: BTreeMap<u16, Ring>,
+    /// Lists by value; each list is nonempty.
+    lists: BTreeMap<u16, RoundRobinList>,
 }
 
 impl Priority {
@@ -25,20 +25,20 @@ impl Priority {
 
     fn leave(&mut self, queue_id: QueueId) -> bool {
         let value = self.value(queue_id);
-        let Some(ring) = self.rings.get_mut(&value) else {
+        let Some(list) = self.lists.get_mut(&value) else {
             return false;
         };
-        let was_there = ring.iter().any(|it| it == queue_id);
-        ring.remove(queue_id);
-        if ring.is_empty() {
-            self.rings.remove(&value);
+        let was_there = list.iter().any(|it| it == queue_id);
+        list.remove(queue_id);
+        if list.is_empty() {
+            self.lists.remove(&value);
         }
         was_there
     }
 
     fn join(&mut self, queue_id: QueueId) {
         let value = self.value(queue_id);
-        self.rings.entry(value).or_default().join(queue_id);
+        self.lists.entry(value).or_default().join(queue_id);
     }
 }
 
@@ -51,22 +51,22 @@ impl Discipline for Priority {
     }
 
     fn pick(&self) -> Option<QueueId> {
-        self.rings.first_key_value()?.1.front()
+        self.lists.first_key_value()?.1.front()
     }
 
     fn served(&mut self, served: ServedData) -> bool {
         let value = self.value(served.queue_id);
-        if let Some(ring) = self.rings.get_mut(&value) {
-            ring.rotate(served.queue_id, served.waiting);
-            if ring.is_empty() {
-                self.rings.remove(&value);
+        if let Some(list) = self.lists.get_mut(&value) {
+            list.rotate(served.queue_id, served.waiting);
+            if list.is_empty() {
+                self.lists.remove(&value);
             }
         }
         false
     }
 
     fn queues(&self) -> Vec<QueueId> {
-        self.rings.values().flat_map(Ring::iter).collect()
+        self.lists.values().flat_map(RoundRobinList::iter).collect()
     }
 
     fn dropped(&mut self, queue_id: QueueId, _at: usize, waiting: usize) {
@@ -76,15 +76,15 @@ impl Discipline for Priority {
     }
 
     fn clear(&mut self) {
-        self.rings.clear();
+        self.lists.clear();
     }
 
     fn forget_from(&mut self, streams: u16) -> Vec<u16> {
         let mut forgotten = Vec::new();
-        for ring in self.rings.values_mut() {
-            ring.forget_from(streams, &mut forgotten);
+        for list in self.lists.values_mut() {
+            list.forget_from(streams, &mut forgotten);
         }
-        self.rings.retain(|_, ring| !ring.is_empty());
+        self.lists.retain(|_, list| !list.is_empty());
         forgotten
     }
 

@@ -1,12 +1,12 @@
 //! Round robin (RFC 8260 §3.2).
 
-use super::ring::Ring;
+use super::round_robin_list::RoundRobinList;
 use super::{Discipline, QueueId, ServedData};
 
 /// Selects one message of each stream in turn, or one fragment of each stream if messages are
 /// interleaved.
 #[derive(Debug, Default)]
-pub(crate) struct RoundRobin(Ring);
+pub(crate) struct RoundRobin(RoundRobinList);
 
 impl Discipline for RoundRobin {
     #[inline]

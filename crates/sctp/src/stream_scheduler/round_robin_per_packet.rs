@@ -1,12 +1,12 @@
 //! Round robin per packet (RFC 8260 §3.3), so that the loss of a packet delays only one stream.
 
-use super::ring::Ring;
+use super::round_robin_list::RoundRobinList;
 use super::{Discipline, QueueId, ServedData};
 
 /// Fills each packet from one stream, round robin.
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobinPerPacket {
-    ring: Ring,
+    list: RoundRobinList,
     /// Queue from which the current packet is filled.
     of_packet: Option<QueueId>,
 }
@@ -14,20 +14,20 @@ pub(crate) struct RoundRobinPerPacket {
 impl Discipline for RoundRobinPerPacket {
     fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         if waiting == 1 {
-            self.ring.join(queue_id);
+            self.list.join(queue_id);
         }
         false
     }
 
     fn pick(&self) -> Option<QueueId> {
-        let front = self.ring.front();
+        let front = self.list.front();
         front.filter(|front| self.of_packet.is_none_or(|queue_id| queue_id == *front))
     }
 
     fn served(&mut self, served: ServedData) -> bool {
         self.of_packet = Some(served.queue_id);
         if served.waiting == 0 {
-            self.ring.remove(served.queue_id);
+            self.list.remove(served.queue_id);
         }
         false
     }
@@ -40,29 +40,29 @@ impl Discipline for RoundRobinPerPacket {
         let Some(queue_id) = self.of_packet.take() else {
             return false;
         };
-        if self.ring.front() == Some(queue_id) {
-            self.ring.rotate(queue_id, 1);
+        if self.list.front() == Some(queue_id) {
+            self.list.rotate(queue_id, 1);
         }
         true
     }
 
     fn queues(&self) -> Vec<QueueId> {
-        self.ring.iter().collect()
+        self.list.iter().collect()
     }
 
     fn dropped(&mut self, queue_id: QueueId, _at: usize, waiting: usize) {
         if waiting == 0 {
-            self.ring.remove(queue_id);
+            self.list.remove(queue_id);
         }
     }
 
     fn clear(&mut self) {
-        self.ring.clear();
+        self.list.clear();
     }
 
     fn forget_from(&mut self, streams: u16) -> Vec<u16> {
         let mut forgotten = Vec::new();
-        self.ring.forget_from(streams, &mut forgotten);
+        self.list.forget_from(streams, &mut forgotten);
         forgotten
     }
 }

@@ -12,7 +12,7 @@ use super::per_message_options::ChunkAuthKeys;
 use super::send_queue::SendQueue;
 use crate::config::Config;
 use crate::mtu::DATA_HEADER;
-use crate::profile::OfSender;
+use crate::profile::SenderProfile;
 use crate::stats::SenderCounters;
 use crate::stream_allocation::StreamsInUse;
 use crate::stream_scheduler::Scheduler;
@@ -52,7 +52,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: SenderComponents) -> Self {
         Self {
-            profile: OfSender::of(&config.profile),
+            profile: SenderProfile::of(&config.profile),
             bundling: config.bundling,
             paced: config.pacing.is_some(),
             pack_messages: config.pack_messages,

@@ -5,7 +5,7 @@ use std::fmt;
 use anabranch_wire::serial::Tsn;
 
 use crate::path::PathId;
-use crate::work;
+use crate::work_counter;
 
 /// Bits of 64 TSNs in each of four sets. TSNs that are not outstanding are in no set. A chunk that
 /// is in flight and has no further state is in no set, either, so most chunks do not change the
@@ -34,7 +34,7 @@ pub(super) struct TsnSets {
 /// Counts one examined chunk, word or gap ack block.
 #[inline]
 pub(super) fn step() {
-    work::count(1);
+    work_counter::count(1);
 }
 
 /// Prints no contents, because they follow from the chunks.

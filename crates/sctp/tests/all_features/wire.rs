@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Endpoint, Event, Icmp, UdpTransmit, work};
+use anabranch_sctp::{AssociationId, Endpoint, Event, Icmp, UdpTransmit, work_counter};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::checksum;
@@ -77,7 +77,7 @@ pub struct Wire {
 
 impl Wire {
     pub fn new(endpoints: [Endpoint; 2], random: Random, nat: bool) -> Self {
-        work::take();
+        work_counter::take();
         Self {
             now: SECOND,
             ahead: [0; 2],
@@ -118,7 +118,7 @@ impl Wire {
             packets += 1;
             assert!(packets < MAX_PACKETS, "host {host} never falls silent");
         }
-        self.taken += work::take();
+        self.taken += work_counter::take();
         let Self { taken, allowed, .. } = self;
         assert!(taken <= allowed, "{taken} steps of {allowed}");
     }

@@ -77,7 +77,9 @@ impl Scenario<'_> {
         // Such requests fail without the extension, or if one is outstanding.
         let _ = match what % 8 {
             0..=3 => association.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
-            4 | 5 => association.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
+            4 | 5 => {
+                association.reconfigure(0, &Reconfiguration::request_incoming_reset(&streams[..]))
+            }
             6 => association.reconfigure(
                 0,
                 &Reconfiguration::add_streams(u16::from(of & 1), u16::from(of >> 1 & 1)),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Endpoint, ZeroChecksum, work};
+use anabranch_sctp::{AssociationId, Endpoint, ZeroChecksum, work_counter};
 use anabranch_transport::Transport;
 use anabranch_transport::time::SECOND;
 use anabranch_wire::checksum;
@@ -165,7 +165,7 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(held: Option<fn() -> usize>) -> Self {
-        work::take();
+        work_counter::take();
         Self {
             held,
             before: held.map_or(0, |held| held()),
@@ -191,7 +191,7 @@ impl Meter {
 
     /// Checks that the number of steps is proportional to the bytes.
     pub(super) fn check(&mut self, what: &str) {
-        self.taken += work::take();
+        self.taken += work_counter::take();
         let Self { taken, allowed, .. } = self;
         assert!(taken <= allowed, "{what}: {taken} steps of {allowed}");
     }

@@ -9,7 +9,7 @@ use super::DirectionConfig;
 use super::counters::Counters;
 use super::impairment::Impairer;
 use super::ingress::{Losing, lost};
-use crate::crossing::CrossingLane;
+use crate::crossing::CrossingLink;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::propagation::{ConstantDelay, Propagation};
 use crate::rng::{Rng, Seed};
@@ -56,7 +56,7 @@ pub(super) struct Channel {
     /// Packets in flight, in the order of arrival.
     flying: VecDeque<Flying>,
     /// Copies packets for other parts, if the world is divided at this direction.
-    crossing: Option<Box<CrossingLane>>,
+    crossing: Option<Box<CrossingLink>>,
 }
 
 impl Channel {
@@ -86,7 +86,7 @@ impl Channel {
     }
 
     /// Enables copies of arrivals for other parts, because the world is divided at this direction.
-    pub fn divide(&mut self, crossing: CrossingLane) {
+    pub fn divide(&mut self, crossing: CrossingLink) {
         self.crossing = Some(Box::new(crossing));
     }
 
@@ -131,7 +131,7 @@ impl Channel {
 
     /// The last bit of a packet that was offered at `came` leaves at `finish`. Returns whether the
     /// next arrival has changed.
-    #[inline(always)] // Inlined once for each kind of lane, at the end of its longest path.
+    #[inline(always)] // Inlined once for each kind of simplex link, at the end of its longest path.
     pub fn depart(
         &mut self,
         (came, finish): (Nanos, Nanos),

@@ -4,7 +4,7 @@ use anabranch_transport::Nanos;
 
 use super::LinkStats;
 use crate::packet::DropReason;
-use crate::probe::LaneProbes;
+use crate::probe::SimplexLinkProbes;
 use crate::queue::Occupancy;
 
 /// Departure of a packet from the queue: its last bit has been sent, or an outage removed it.
@@ -42,7 +42,7 @@ impl Departure {
 pub(crate) struct Counters {
     pub stats: LinkStats,
     pub(super) occupancy: Occupancy,
-    pub probes: Option<Box<LaneProbes>>,
+    pub probes: Option<Box<SimplexLinkProbes>>,
 }
 
 impl Counters {

@@ -244,7 +244,7 @@ impl DelayLine {
 
     /// Runs the next event: returns the node at which a packet arrives, the packet with its size,
     /// and the scheduler's mark of the next event.
-    #[inline(always)] // Called once, where the event of a lane is run.
+    #[inline(always)] // Called once, where the event of a simplex link is run.
     pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, EventKey) {
         let ring = &mut self.ring[..];
         let mask = ring.len() - 1;

@@ -16,7 +16,7 @@ use super::counters::{Counters, Departure};
 use super::ingress::{Ingress, losses};
 use super::transmitter::Rate;
 use super::{DirectionConfig, LinkStats, Offered};
-use crate::crossing::CrossingLane;
+use crate::crossing::CrossingLink;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::{
@@ -84,11 +84,11 @@ impl EventDriven {
     }
 
     /// Enables copies of packets for other parts, because the world is divided at this direction.
-    pub fn divide(&mut self, crossing: CrossingLane) {
+    pub fn divide(&mut self, crossing: CrossingLink) {
         self.channel.divide(crossing);
     }
 
-    /// See [`super::Lane::least_delay`].
+    /// See [`super::SimplexLink::least_delay`].
     pub fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
         self.channel.least_delay(from, until)
     }

@@ -1,10 +1,10 @@
 //! Links: configuration, transmission and statistics.
 //!
-//! A *lane* is one direction of a link. Interfaces offer packets to a lane, and the lane reports
-//! the time of its next event; the world uses only these two functions. A full-duplex
-//! point-to-point link is two lanes. A wireless link also consists of two lanes, one in each
-//! direction between two stations. They share a medium with all other links of the cell: the medium
-//! generates the events, and the lanes hold the counters.
+//! A *simplex link* is one direction of a link. Interfaces offer packets to a simplex link, and the
+//! simplex link reports the time of its next event; the world uses only these two functions. A
+//! full-duplex point-to-point link is two simplex links. A wireless link also consists of two
+//! simplex links, one in each direction between two stations. They share a medium with all other
+//! links of the cell: the medium generates the events, and the simplex links hold the counters.
 //!
 //! # Four parts
 //!
@@ -41,21 +41,21 @@ pub use stats::{LinkStats, TrafficCount};
 use analytic::Analytic;
 use delay_line::{DelayLine, MAX_DELAY};
 use event_driven::EventDriven;
-pub(crate) use wireless::{Cell, PacketOnMedium, PacketOutcome, WirelessLane};
+pub(crate) use wireless::{Cell, PacketOnMedium, PacketOutcome, WirelessLink};
 
-use crate::crossing::CrossingLane;
+use crate::crossing::CrossingLink;
 use crate::error::BuildError;
 use crate::ids::{NodeId, opposite};
 use crate::packet::{Packet, Parcel};
 use crate::rng::Seed;
 use crate::scheduler::EventKey;
 
-/// Result of offering a packet to a lane.
+/// Result of offering a packet to a simplex link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
     /// Start of the packet's serialisation, nanoseconds; `None` if the packet was dropped.
     pub transmission: Option<Nanos>,
-    /// Whether the time of the lane's next event may have changed.
+    /// Whether the time of the simplex link's next event may have changed.
     pub next_changed: bool,
 }
 
@@ -68,7 +68,7 @@ impl Offered {
 
 /// One direction of a link.
 #[derive(Debug)]
-pub(crate) enum Lane {
+pub(crate) enum SimplexLink {
     /// Analytic direction of a point-to-point link without probes, captures, or losses in the
     /// channel.
     DelayLine(Box<DelayLine>),
@@ -77,10 +77,10 @@ pub(crate) enum Lane {
     /// Event-driven direction of a point-to-point link.
     EventDriven(Box<EventDriven>),
     /// Direction of a wireless link. Packets are offered to its medium, which generates the events.
-    Wireless(Box<WirelessLane>),
+    Wireless(Box<WirelessLink>),
 }
 
-impl Lane {
+impl SimplexLink {
     /// Creates the direction named `name` (`link <link> <direction>`), as a delay line if possible,
     /// towards an interface and its node.
     pub fn wire(
@@ -102,63 +102,70 @@ impl Lane {
         let limit = config.queue.as_drop_tail().filter(|_| !config.event_driven);
         Ok(match (rate, limit) {
             (Some(rate), Some(limit)) => {
-                let lane = Analytic::new(config, (rate, limit), link, name, to, seed)?;
-                match lane.plain_delay() {
+                let simplex_link = Analytic::new(config, (rate, limit), link, name, to, seed)?;
+                match simplex_link.plain_delay() {
                     Some(delay) if delay <= MAX_DELAY => {
-                        // A lane has the number of the sending interface, which is opposite to the
-                        // interface at which packets arrive.
+                        // A simplex link has the number of the sending interface, which is opposite
+                        // to the interface at which packets arrive.
                         let source = opposite(to) as usize;
-                        Lane::DelayLine(Box::new(DelayLine::new(lane, delay, node, source)))
+                        SimplexLink::DelayLine(Box::new(DelayLine::new(
+                            simplex_link,
+                            delay,
+                            node,
+                            source,
+                        )))
                     }
-                    _ => Lane::Analytic(Box::new(lane)),
+                    _ => SimplexLink::Analytic(Box::new(simplex_link)),
                 }
             }
-            _ => Lane::EventDriven(Box::new(EventDriven::new(config, link, name, to, seed)?)),
+            _ => {
+                SimplexLink::EventDriven(Box::new(EventDriven::new(config, link, name, to, seed)?))
+            }
         })
     }
 
-    /// Enables copies of the packets whose transmission begins, for [`Lane::poll_begun`].
+    /// Enables copies of the packets whose transmission begins, for [`SimplexLink::poll_begun`].
     pub fn tap(&mut self) {
-        if let Lane::EventDriven(lane) = self {
-            lane.tap();
+        if let SimplexLink::EventDriven(simplex_link) = self {
+            simplex_link.tap();
         }
     }
 
-    /// Next packet whose transmission a tapped lane has begun, with the time. Only lanes that do
-    /// not know this time when a packet is offered return packets here.
+    /// Next packet whose transmission a tapped simplex link has begun, with the time. Only simplex
+    /// links that do not know this time when a packet is offered return packets here.
     #[inline]
     pub fn poll_begun(&mut self) -> Option<(Nanos, Packet)> {
         match self {
-            Lane::EventDriven(lane) => lane.poll_begun(),
-            Lane::DelayLine(_) | Lane::Analytic(_) | Lane::Wireless(_) => None,
+            SimplexLink::EventDriven(simplex_link) => simplex_link.poll_begun(),
+            SimplexLink::DelayLine(_) | SimplexLink::Analytic(_) | SimplexLink::Wireless(_) => None,
         }
     }
 
-    /// Enables copies of packets for other parts, because the world is divided at this lane. It
-    /// must be neither a delay line nor wireless.
-    pub fn divide(&mut self, crossing: CrossingLane) {
+    /// Enables copies of packets for other parts, because the world is divided at this simplex
+    /// link. It must be neither a delay line nor wireless.
+    pub fn divide(&mut self, crossing: CrossingLink) {
         match self {
-            Lane::Analytic(lane) => lane.divide(crossing),
-            Lane::EventDriven(lane) => lane.divide(crossing),
-            Lane::DelayLine(_) | Lane::Wireless(_) => {}
+            SimplexLink::Analytic(simplex_link) => simplex_link.divide(crossing),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.divide(crossing),
+            SimplexLink::DelayLine(_) | SimplexLink::Wireless(_) => {}
         }
     }
 
     /// A lower bound on the delays of packets whose last bit leaves between `from` and `until`.
     pub fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
         match self {
-            Lane::Analytic(lane) => lane.least_delay(from, until),
-            Lane::EventDriven(lane) => lane.least_delay(from, until),
-            Lane::DelayLine(_) | Lane::Wireless(_) => 0,
+            SimplexLink::Analytic(simplex_link) => simplex_link.least_delay(from, until),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.least_delay(from, until),
+            SimplexLink::DelayLine(_) | SimplexLink::Wireless(_) => 0,
         }
     }
 
     /// Maximum packet size at `now`, bytes with the IP header; [`usize::MAX`] for any.
     pub fn mtu(&self, now: Nanos) -> usize {
         match self {
-            Lane::DelayLine(_) | Lane::Wireless(_) => usize::MAX,
-            Lane::Analytic(lane) => lane.mtu(now),
-            Lane::EventDriven(lane) => lane.mtu(now),
+            SimplexLink::DelayLine(_) | SimplexLink::Wireless(_) => usize::MAX,
+            SimplexLink::Analytic(simplex_link) => simplex_link.mtu(now),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.mtu(now),
         }
     }
 
@@ -166,100 +173,107 @@ impl Lane {
     #[must_use]
     pub fn unfold(self, now: Nanos) -> Self {
         match self {
-            Lane::DelayLine(wire) => Lane::Analytic(Box::new(wire.unfold(now))),
+            SimplexLink::DelayLine(wire) => SimplexLink::Analytic(Box::new(wire.unfold(now))),
             other => other,
         }
     }
 
-    /// Accepts a packet from an interface. Delay lines and wireless lanes accept packets through
-    /// other functions; here they refuse every packet.
+    /// Accepts a packet from an interface. Delay lines and wireless simplex links accept packets
+    /// through other functions; here they refuse every packet.
     pub fn offer(&mut self, now: Nanos, packet: Parcel) -> Offered {
         match self {
-            Lane::Analytic(lane) => lane.offer(now, packet),
-            Lane::EventDriven(lane) => lane.offer(now, packet),
-            Lane::DelayLine(_) | Lane::Wireless(_) => Offered::REFUSED,
+            SimplexLink::Analytic(simplex_link) => simplex_link.offer(now, packet),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.offer(now, packet),
+            SimplexLink::DelayLine(_) | SimplexLink::Wireless(_) => Offered::REFUSED,
         }
     }
 
-    /// Next event of the lane.
+    /// Next event of the simplex link.
     #[inline]
     pub fn next(&self) -> EventKey {
         match self {
-            Lane::DelayLine(wire) => wire.next(),
-            Lane::Analytic(lane) => lane.next(),
-            Lane::EventDriven(lane) => lane.next(),
-            Lane::Wireless(_) => EventKey::NONE,
+            SimplexLink::DelayLine(wire) => wire.next(),
+            SimplexLink::Analytic(simplex_link) => simplex_link.next(),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.next(),
+            SimplexLink::Wireless(_) => EventKey::NONE,
         }
     }
 
-    /// Processes the next event of a lane that is not a delay line. Returns a packet that arrives
-    /// and the interface at which it arrives, or `None` for an event within the lane.
+    /// Processes the next event of a simplex link that is not a delay line. Returns a packet that
+    /// arrives and the interface at which it arrives, or `None` for an event within the simplex
+    /// link.
     #[inline]
     pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         match self {
-            Lane::Analytic(lane) => lane.step(now),
-            Lane::EventDriven(lane) => lane.step(now),
-            Lane::DelayLine(_) | Lane::Wireless(_) => None,
+            SimplexLink::Analytic(simplex_link) => simplex_link.step(now),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.step(now),
+            SimplexLink::DelayLine(_) | SimplexLink::Wireless(_) => None,
         }
     }
 
     /// Packets accepted, or created by duplication, that have neither arrived nor been dropped.
     pub fn in_flight(&self) -> u64 {
         match self {
-            Lane::DelayLine(wire) => wire.in_flight(),
-            Lane::Analytic(lane) => lane.in_flight(),
-            Lane::EventDriven(lane) => lane.in_flight(),
-            Lane::Wireless(lane) => lane.in_flight(),
+            SimplexLink::DelayLine(wire) => wire.in_flight(),
+            SimplexLink::Analytic(simplex_link) => simplex_link.in_flight(),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.in_flight(),
+            SimplexLink::Wireless(simplex_link) => simplex_link.in_flight(),
         }
     }
 
-    /// Statistics of the lane up to `now`.
+    /// Statistics of the simplex link up to `now`.
     pub fn stats(&self, now: Nanos) -> LinkStats {
         match self {
-            Lane::DelayLine(wire) => wire.stats(now),
-            Lane::Analytic(lane) => lane.stats(now),
-            Lane::EventDriven(lane) => lane.stats(now),
-            Lane::Wireless(lane) => lane.stats(),
+            SimplexLink::DelayLine(wire) => wire.stats(now),
+            SimplexLink::Analytic(simplex_link) => simplex_link.stats(now),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.stats(now),
+            SimplexLink::Wireless(simplex_link) => simplex_link.stats(),
         }
     }
 
-    /// Updates the probes of the lane up to `now`.
+    /// Updates the probes of the simplex link up to `now`.
     pub fn settle(&mut self, now: Nanos) {
         match self {
-            Lane::DelayLine(_) => {}
-            Lane::Analytic(lane) => lane.settle(now),
-            Lane::EventDriven(lane) => lane.settle(now),
-            Lane::Wireless(lane) => lane.settle(now),
+            SimplexLink::DelayLine(_) => {}
+            SimplexLink::Analytic(simplex_link) => simplex_link.settle(now),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.settle(now),
+            SimplexLink::Wireless(simplex_link) => simplex_link.settle(now),
         }
     }
 
     /// Probes of this direction, if any are enabled.
     #[inline]
-    pub fn probes(&mut self) -> Option<&mut crate::probe::LaneProbes> {
+    pub fn probes(&mut self) -> Option<&mut crate::probe::SimplexLinkProbes> {
         match self {
-            Lane::DelayLine(_) => None,
-            Lane::Analytic(lane) => lane.counters.probes.as_deref_mut(),
-            Lane::EventDriven(lane) => lane.counters.probes.as_deref_mut(),
-            Lane::Wireless(lane) => lane.probes.as_deref_mut(),
+            SimplexLink::DelayLine(_) => None,
+            SimplexLink::Analytic(simplex_link) => simplex_link.counters.probes.as_deref_mut(),
+            SimplexLink::EventDriven(simplex_link) => simplex_link.counters.probes.as_deref_mut(),
+            SimplexLink::Wireless(simplex_link) => simplex_link.probes.as_deref_mut(),
         }
     }
 
-    /// The wireless lane, if this is a direction of a wireless link.
+    /// The wireless simplex link, if this is a direction of a wireless link.
     #[inline]
-    pub fn air(&mut self) -> Option<&mut WirelessLane> {
+    pub fn air(&mut self) -> Option<&mut WirelessLink> {
         match self {
-            Lane::DelayLine(_) | Lane::Analytic(_) | Lane::EventDriven(_) => None,
-            Lane::Wireless(lane) => Some(lane),
+            SimplexLink::DelayLine(_) | SimplexLink::Analytic(_) | SimplexLink::EventDriven(_) => {
+                None
+            }
+            SimplexLink::Wireless(simplex_link) => Some(simplex_link),
         }
     }
 
-    /// Enables probes on a lane that is not a delay line.
-    pub fn set_probes(&mut self, probes: crate::probe::LaneProbes) {
+    /// Enables probes on a simplex link that is not a delay line.
+    pub fn set_probes(&mut self, probes: crate::probe::SimplexLinkProbes) {
         match self {
-            Lane::DelayLine(_) => {}
-            Lane::Analytic(lane) => lane.counters.probes = Some(Box::new(probes)),
-            Lane::EventDriven(lane) => lane.counters.probes = Some(Box::new(probes)),
-            Lane::Wireless(lane) => lane.probes = Some(Box::new(probes)),
+            SimplexLink::DelayLine(_) => {}
+            SimplexLink::Analytic(simplex_link) => {
+                simplex_link.counters.probes = Some(Box::new(probes))
+            }
+            SimplexLink::EventDriven(simplex_link) => {
+                simplex_link.counters.probes = Some(Box::new(probes))
+            }
+            SimplexLink::Wireless(simplex_link) => simplex_link.probes = Some(Box::new(probes)),
         }
     }
 }

@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 
 use super::LinkStats;
 use crate::packet::{DropReason, Parcel};
-use crate::probe::LaneProbes;
+use crate::probe::SimplexLinkProbes;
 use crate::wifi::{self, Medium, StationId, TransmissionOutcome};
 
 /// A packet on a medium.
@@ -15,16 +15,16 @@ use crate::wifi::{self, Medium, StationId, TransmissionOutcome};
 pub(crate) struct PacketOnMedium {
     pub packet: Parcel,
     /// Index of the packet's link direction.
-    pub lane: u32,
+    pub simplex_link: u32,
     /// Time at which the packet joined the interface queue.
     admitted: Nanos,
 }
 
 impl PacketOnMedium {
-    pub fn new(packet: Parcel, lane: u32) -> Self {
+    pub fn new(packet: Parcel, simplex_link: u32) -> Self {
         Self {
             packet,
-            lane,
+            simplex_link,
             admitted: 0,
         }
     }
@@ -32,7 +32,7 @@ impl PacketOnMedium {
 
 /// One direction of a wireless link: its stations and its counters.
 #[derive(Debug)]
-pub(crate) struct WirelessLane {
+pub(crate) struct WirelessLink {
     /// Index of the medium in the network.
     pub cell: usize,
     pub from: StationId,
@@ -42,10 +42,10 @@ pub(crate) struct WirelessLane {
     /// Those of the packets in flight that are in the interface queue or on the air.
     queued: usize,
     stats: LinkStats,
-    pub(crate) probes: Option<Box<LaneProbes>>,
+    pub(crate) probes: Option<Box<SimplexLinkProbes>>,
 }
 
-impl WirelessLane {
+impl WirelessLink {
     pub fn new(cell: usize, from: StationId, to: StationId) -> Self {
         Self {
             cell,
@@ -145,7 +145,7 @@ impl WirelessLane {
 pub(crate) enum PacketOutcome {
     /// The packet reached the receiving station at `at`; the layer above processes it later.
     Delivered {
-        lane: u32,
+        simplex_link: u32,
         at: Nanos,
         admitted: Nanos,
         size: usize,
@@ -287,20 +287,20 @@ impl Cell {
         due(&mut self.leaving, now)
     }
 
-    /// Puts a packet into the interface queue of `lane`.
+    /// Puts a packet into the interface queue of `simplex_link`.
     ///
     /// # Errors
     /// The packet and the drop reason, if the interface refuses the packet.
     pub fn enqueue(
         &mut self,
         now: Nanos,
-        lane: &WirelessLane,
+        simplex_link: &WirelessLink,
         mut on_medium: PacketOnMedium,
     ) -> Result<(), (PacketOnMedium, DropReason)> {
         on_medium.admitted = now;
         let size = on_medium.packet.wire_size() as u32;
         self.medium
-            .enqueue(now, lane.from, lane.to, size, on_medium)
+            .enqueue(now, simplex_link.from, simplex_link.to, size, on_medium)
             .map_err(|refused| (refused.payload, reason(refused.reason)))
     }
 
@@ -321,11 +321,15 @@ impl Cell {
         let air_time = self.medium.timing().data(self.medium.parameters(), bytes);
         Some(match outcome {
             TransmissionOutcome::Delivered(wifi::DeliveredPacket { at, payload, .. }) => {
-                let PacketOnMedium { lane, admitted, .. } = payload;
+                let PacketOnMedium {
+                    simplex_link,
+                    admitted,
+                    ..
+                } = payload;
                 self.leaving
                     .push_back((at + self.link_layer_delay, payload));
                 PacketOutcome::Delivered {
-                    lane,
+                    simplex_link,
                     at,
                     admitted,
                     size: bytes as usize,

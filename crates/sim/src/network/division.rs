@@ -13,7 +13,7 @@ use std::rc::Rc;
 use anabranch_transport::Nanos;
 
 use super::Network;
-use crate::crossing::{Border, Crossing, CrossingLane};
+use crate::crossing::{Border, Crossing, CrossingLink};
 use crate::ids::opposite;
 use crate::packet::{NO_RECEIVER, Parcel};
 use crate::scheduler::EventKey;
@@ -64,22 +64,22 @@ impl Network {
             })
             .collect();
         let (mut divided, mut bounded) = (Vec::new(), None);
-        for lane in 0..self.lanes.len() {
-            let ends = [lane as u32, opposite(lane as u32)];
+        for simplex_link in 0..self.simplex_links.len() {
+            let ends = [simplex_link as u32, opposite(simplex_link as u32)];
             let [from, to] = ends.map(|it| border.owners[it as usize]);
-            let transmits = self.topology.transmits_in(lane as u32);
+            let transmits = self.topology.transmits_in(simplex_link as u32);
             let transmits = transmits.filter(|constellation| is_divided[*constellation]);
             if from == to && transmits.is_none() {
                 continue;
             }
             // A delay line cannot copy packets, so it is converted.
-            self.unfold(0, lane);
-            self.lanes[lane].divide(CrossingLane {
-                lane: lane as u32,
+            self.unfold(0, simplex_link);
+            self.simplex_links[simplex_link].divide(CrossingLink {
+                simplex_link: simplex_link as u32,
                 border: Rc::clone(&border),
             });
             if transmits.is_none() || transmits != bounded {
-                divided.push(lane as u32);
+                divided.push(simplex_link as u32);
             }
             bounded = transmits.or(bounded);
         }
@@ -105,7 +105,8 @@ impl Network {
         // sent, whatever its delay is.
         let until = now.saturating_add(KEPT + 2 * MAX_WINDOW);
         let divided = division.divided.iter();
-        let delays = divided.map(|&lane| self.lanes[lane as usize].least_delay(now, until));
+        let delays = divided
+            .map(|&simplex_link| self.simplex_links[simplex_link as usize].least_delay(now, until));
         let lookahead = delays.fold(MAX_WINDOW, Nanos::min);
         division.lookahead = (lookahead, now.saturating_add(KEPT));
         lookahead
@@ -131,7 +132,7 @@ impl Network {
         crossing.packet.target = self.router.table(&self.topology, target);
         let Crossing {
             arrival,
-            lane,
+            simplex_link,
             to,
             mut packet,
             ..
@@ -141,26 +142,27 @@ impl Network {
         let Some(division) = &mut self.division else {
             return;
         };
-        let queue = division.arriving.entry(lane).or_default();
+        let queue = division.arriving.entry(simplex_link).or_default();
         // Packets with equal keys arrive in the order in which they were sent.
         let place = queue.partition_point(|(known, ..)| *known <= arrival);
         queue.insert(place, (arrival, to, packet));
         if place == 0 {
-            self.scheduler.set(lane as usize, arrival);
+            self.scheduler.set(simplex_link as usize, arrival);
         }
     }
 
-    /// Processes the next event of `lane`, if the lane belongs to another part. Returns the
-    /// receiving interface and the packet that arrives. The part of the sender counts the event.
-    pub(super) fn step_arriving(&mut self, lane: usize) -> Option<(u32, Parcel)> {
+    /// Processes the next event of `simplex_link`, if the simplex link belongs to another part.
+    /// Returns the receiving interface and the packet that arrives. The part of the sender counts
+    /// the event.
+    pub(super) fn step_arriving(&mut self, simplex_link: usize) -> Option<(u32, Parcel)> {
         let division = self.division.as_mut()?;
-        if division.owns(lane as u32) {
+        if division.owns(simplex_link as u32) {
             return None;
         }
-        let queue = division.arriving.get_mut(&(lane as u32))?;
+        let queue = division.arriving.get_mut(&(simplex_link as u32))?;
         let (_, to, packet) = queue.pop_front()?;
         let next = queue.front().map_or(EventKey::NONE, |(key, ..)| *key);
-        self.scheduler.set(lane, next);
+        self.scheduler.set(simplex_link, next);
         Some((to, packet))
     }
 

@@ -15,7 +15,7 @@ impl Network {
     /// The link itself drops the packet.
     #[cold]
     pub(super) fn check_size(&mut self, now: Nanos, via: u32, packet: &Packet) {
-        let mtu = self.lanes[via as usize].mtu(now);
+        let mtu = self.simplex_links[via as usize].mtu(now);
         if mtu == usize::MAX || packet.clone().fits(mtu) {
             return;
         }

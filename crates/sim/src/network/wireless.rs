@@ -6,7 +6,7 @@ use super::Network;
 use crate::error::BuildError;
 use crate::ids::{LinkDirection, LinkId, MediumId, NodeId, opposite};
 use crate::ip::HOP_LIMIT;
-use crate::link::{Cell, Lane, PacketOnMedium, PacketOutcome, WirelessLane};
+use crate::link::{Cell, PacketOnMedium, PacketOutcome, SimplexLink, WirelessLink};
 use crate::packet::Parcel;
 use crate::rng::Seed;
 use crate::scheduler::EventKey;
@@ -37,8 +37,8 @@ fn cell(air: &WirelessMedium, seed: Seed) -> Result<Cell, BuildError> {
     Ok(Cell::new(medium))
 }
 
-/// The lanes of a link, if it is wireless.
-pub(super) fn lanes(topology: &Topology, link: LinkId) -> Option<[Lane; 2]> {
+/// The simplex links of a link, if it is wireless.
+pub(super) fn simplex_links(topology: &Topology, link: LinkId) -> Option<[SimplexLink; 2]> {
     let medium = topology.wireless.medium_of(link)?;
     let [first, second] = topology.links[link.index()].between;
     let station = |node| station(topology, medium, node);
@@ -48,7 +48,7 @@ pub(super) fn lanes(topology: &Topology, link: LinkId) -> Option<[Lane; 2]> {
             LinkDirection::Forward => (first, second),
             LinkDirection::Backward => (second, first),
         };
-        Lane::Wireless(Box::new(WirelessLane::new(medium.index(), from, to)))
+        SimplexLink::Wireless(Box::new(WirelessLink::new(medium.index(), from, to)))
     }))
 }
 
@@ -67,14 +67,14 @@ impl Network {
     /// Passes `packet` to the wireless interface `via`.
     pub(super) fn offer_to_medium(&mut self, now: Nanos, via: u32, mut packet: Parcel) {
         packet.departed = packet.departed.min(now);
-        let Some(lane) = self.lanes[via as usize].air() else {
+        let Some(simplex_link) = self.simplex_links[via as usize].air() else {
             return;
         };
-        let cell = lane.cell;
+        let cell = simplex_link.cell;
         if packet.hops_left == HOP_LIMIT {
             packet.added = self.cells[cell].routing_header();
         }
-        lane.offered(packet.wire_size());
+        simplex_link.offered(packet.wire_size());
         let joins = self.cells[cell].enter(now, PacketOnMedium::new(packet, via));
         if self.cells[cell].is_entering(now) {
             if self.sees_ahead(cell) {
@@ -82,7 +82,7 @@ impl Network {
             }
             self.take_all_entering(now, cell);
             self.schedule(now, cell);
-        } else if joins < self.scheduler.get(self.lanes.len() + cell).at() {
+        } else if joins < self.scheduler.get(self.simplex_links.len() + cell).at() {
             // No other state has changed.
             self.schedule_at(now, joins, cell);
         }
@@ -213,11 +213,16 @@ impl Network {
     fn pass_packets(&mut self, now: Nanos, cell: usize) {
         self.take_entering(now, cell);
         self.take_landings(cell);
-        while let Some(PacketOnMedium { packet, lane, .. }) = self.cells[cell].poll_leaving(now) {
-            if let Some(lane) = self.lanes[lane as usize].air() {
-                lane.taken_in();
+        while let Some(PacketOnMedium {
+            packet,
+            simplex_link,
+            ..
+        }) = self.cells[cell].poll_leaving(now)
+        {
+            if let Some(simplex_link) = self.simplex_links[simplex_link as usize].air() {
+                simplex_link.taken_in();
             }
-            self.arrived.push_back((opposite(lane), packet));
+            self.arrived.push_back((opposite(simplex_link), packet));
         }
     }
 
@@ -232,8 +237,8 @@ impl Network {
     #[inline(never)]
     fn take_all_landings(&mut self, cell: usize) {
         while let Some(landing) = self.cells[cell].poll_landing() {
-            let lane = self.account(landing);
-            self.tell(lane as usize);
+            let simplex_link = self.account(landing);
+            self.tell(simplex_link as usize);
         }
     }
 
@@ -253,14 +258,14 @@ impl Network {
     #[inline(never)]
     fn take_all_entering(&mut self, now: Nanos, cell: usize) {
         while let Some(on_medium) = self.cells[cell].poll_entering(now) {
-            let via = on_medium.lane;
+            let via = on_medium.simplex_link;
             let captured = self.copy_if_captured(via, &on_medium.packet);
-            let Some(lane) = self.lanes[via as usize].air() else {
+            let Some(simplex_link) = self.simplex_links[via as usize].air() else {
                 continue;
             };
-            match self.cells[cell].enqueue(now, lane, on_medium) {
+            match self.cells[cell].enqueue(now, simplex_link, on_medium) {
                 Ok(()) => {
-                    lane.admitted(now);
+                    simplex_link.admitted(now);
                     if let Some(packet) = captured {
                         for capture in &mut self.captures {
                             capture.sends(now, now, via, packet.clone());
@@ -268,7 +273,7 @@ impl Network {
                     }
                 }
                 Err((refused, reason)) => {
-                    lane.dropped(now, reason);
+                    simplex_link.dropped(now, reason);
                     self.parcels.unwrap(refused.packet);
                 }
             }
@@ -276,18 +281,18 @@ impl Network {
         }
     }
 
-    /// Counts the outcome of a packet at its lane. Returns the index of the lane.
+    /// Counts the outcome of a packet at its simplex link. Returns the index of the simplex link.
     fn account(&mut self, landing: PacketOutcome) -> u32 {
         match landing {
             PacketOutcome::Delivered {
-                lane: number,
+                simplex_link: number,
                 at,
                 admitted,
                 size,
                 air_time,
             } => {
-                if let Some(lane) = self.lanes[number as usize].air() {
-                    lane.delivered(at, admitted, size, air_time);
+                if let Some(simplex_link) = self.simplex_links[number as usize].air() {
+                    simplex_link.delivered(at, admitted, size, air_time);
                 }
                 number
             }
@@ -298,10 +303,10 @@ impl Network {
                 air_time,
                 reason,
             } => {
-                let number = on_medium.lane;
+                let number = on_medium.simplex_link;
                 let size = on_medium.packet.wire_size();
-                if let Some(lane) = self.lanes[number as usize].air() {
-                    lane.given_up(at, admitted, size, air_time, reason);
+                if let Some(simplex_link) = self.simplex_links[number as usize].air() {
+                    simplex_link.given_up(at, admitted, size, air_time, reason);
                 }
                 self.parcels.unwrap(on_medium.packet);
                 number
@@ -324,7 +329,7 @@ impl Network {
     /// medium has been run.
     #[inline]
     fn schedule_at(&mut self, now: Nanos, at: Nanos, cell: usize) {
-        let source = self.lanes.len() + cell;
+        let source = self.simplex_links.len() + cell;
         let before = self.scheduler.get(source);
         if at == Nanos::MAX {
             self.scheduler.set(source, EventKey::NONE);

@@ -8,7 +8,7 @@ use crate::error::{BuildError, RunError};
 use crate::ids::{LinkDirection, LinkId};
 use crate::ledger::WorkCounts;
 use crate::scheduler::EventKey;
-use crate::topology::lane;
+use crate::topology::simplex_link;
 
 impl World {
     /// Restricts the world to the events of the nodes of `part`. `owners` contains the part of each
@@ -55,7 +55,7 @@ impl World {
     /// Whether a direction of a link belongs to this part; if the world is not divided, every
     /// direction does.
     pub fn owns(&self, link: LinkId, direction: LinkDirection) -> bool {
-        self.network.is_own(lane(link, direction) as u32)
+        self.network.is_own(simplex_link(link, direction) as u32)
     }
 
     /// The packets that left this part since the last call.

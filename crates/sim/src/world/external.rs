@@ -86,7 +86,7 @@ impl World {
     pub fn largest_packet(&self, node: NodeId) -> Option<usize> {
         let network = &self.network;
         let interfaces = network.topology.interfaces_of(node).iter();
-        let mtus = interfaces.map(|&it| network.lanes[it as usize].mtu(self.now));
+        let mtus = interfaces.map(|&it| network.simplex_links[it as usize].mtu(self.now));
         mtus.max().filter(|&mtu| mtu != usize::MAX)
     }
 

@@ -315,12 +315,12 @@ fn act(
                 .map(|place| short(value, 8 + 2 * place))
                 .collect();
             let done = match short(value, 4) {
-                1 => association.reconfigure(&Reconfiguration::reset_incoming(streams)),
+                1 => association.reconfigure(&Reconfiguration::request_incoming_reset(streams)),
                 2 => association.reconfigure(&Reconfiguration::reset_outgoing(streams)),
                 3 => association
                     .reconfigure(&Reconfiguration::reset_outgoing(streams.clone()))
                     .and_then(|()| {
-                        association.reconfigure(&Reconfiguration::reset_incoming(streams))
+                        association.reconfigure(&Reconfiguration::request_incoming_reset(streams))
                     }),
                 _ => return Err(libc::EINVAL),
             };

@@ -8,7 +8,7 @@ use anabranch_wire::serial::Mid;
 use super::Whole;
 use crate::lazy_box::LazyBox;
 use crate::shrinking_queue::Queue;
-use crate::work;
+use crate::work_counter;
 
 /// The run. Its numbers and its TSNs lie within half of their number spaces, like those of all
 /// buffered messages of a stream, so that they can be compared in serial number order.
@@ -53,7 +53,7 @@ impl Contiguous {
             return false;
         }
         let at = self.0.partition_point(|whole| {
-            work::count(1);
+            work_counter::count(1);
             number.gt(whole.number)
         });
         self.0.get(at).is_some_and(|it| it.number == number)
@@ -79,7 +79,7 @@ impl Contiguous {
     /// Removes the first message.
     #[inline]
     pub fn take_first(&mut self) -> Option<Whole> {
-        work::count(1);
+        work_counter::count(1);
         self.0.change(Queue::pop_sparing).flatten()
     }
 

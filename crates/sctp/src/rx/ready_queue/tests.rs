@@ -162,8 +162,8 @@ fn forgetting_costs_what_is_forgotten() {
         unread.push_part(readable(1, at == 0, false, "x".into()), 10_000 + at);
         unread.push_back(readable(3, true, true, "between".into()));
     }
-    work::take();
+    work_counter::take();
     unread.forget(1, 10_010, drop);
     unread.tidy(10_010);
-    assert_eq!((work::take(), unread.empty()), (10, 10));
+    assert_eq!((work_counter::take(), unread.empty()), (10, 10));
 }

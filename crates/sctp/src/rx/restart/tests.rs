@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::*;
 use crate::config::Config;
 use crate::test_rng::test_rng;
-use crate::work;
+use crate::work_counter;
 
 const STREAMS: u16 = 6;
 
@@ -212,9 +212,9 @@ fn a_restart_costs_the_same_however_much_is_unread() {
         scenario.hears(0, true, 0);
         let before = scenario.whole();
         assert_eq!(before.len(), (life + 1) * 77);
-        work::take();
+        work_counter::take();
         scenario.restarts();
-        assert!(work::take() < 500, "{life}");
+        assert!(work_counter::take() < 500, "{life}");
         assert_eq!(scenario.whole(), before);
         scenario.check("after a restart");
         scenario.holds_what_can_be_read("after a restart");

@@ -156,10 +156,10 @@ fn a_point_that_passes_no_run_costs_one_round_of_the_pages_at_most() {
     for at in 0..600 {
         tracker.insert(Tsn(60_000 + 9 * at));
     }
-    work::take();
+    work_counter::take();
     for tsn in 1..2_000 {
         assert!(tracker.forward(Tsn(tsn)));
-        let steps = work::take();
+        let steps = work_counter::take();
         assert!((1..=18).contains(&steps), "TSN {tsn}: {steps} steps");
     }
     assert_eq!(tracker.blocks(usize::MAX).len(), 600);

@@ -8,7 +8,7 @@ use anabranch_wire::Ssn;
 use super::{QueueId, Queued, SendQueue, Unsent};
 use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
-use crate::work;
+use crate::work_counter;
 
 /// Deferred message with its position in the order of queuing.
 type Behind = (u64, Queued);
@@ -136,7 +136,7 @@ fn in_order(queues: Vec<(QueueId, VecDeque<Behind>)>) -> Vec<(QueueId, Queued)> 
     let mut all: Vec<(u64, QueueId, Queued)> = queues
         .flat_map(|(queue_id, queue)| queue.into_iter().map(move |(at, it)| (at, queue_id, it)))
         .collect();
-    work::count(all.len());
+    work_counter::count(all.len());
     all.sort_by_key(|it| it.0);
     all.into_iter()
         .map(|(_, queue_id, it)| (queue_id, it))

@@ -502,11 +502,11 @@ fn a_release_costs_what_is_released() {
     for stream in (0..2_000).chain([7]).chain([9; 20_000]) {
         queue.push(QueueId::Stream(stream), message(1), false, None, None);
     }
-    crate::work::take();
+    crate::work_counter::take();
     queue.release(Some(&[7]), true);
-    assert_eq!(crate::work::take(), 2);
+    assert_eq!(crate::work_counter::take(), 2);
     queue.hold(None);
     queue.release(Some(&[8]), true);
     queue.release(None, false);
-    assert_eq!(crate::work::take(), 1, "that of 8");
+    assert_eq!(crate::work_counter::take(), 1, "that of 8");
 }

@@ -1,7 +1,7 @@
 //! Tests of reneging receivers (RFC 9260 §6.2.1 D iii), and of the cost of a SACK.
 
 use super::*;
-use crate::work;
+use crate::work_counter;
 
 /// Maximum number of outstanding chunks.
 const MANY: u32 = MAX_OUTSTANDING as u32;
@@ -10,9 +10,9 @@ const SEARCH: u64 = MANY as u64 / 64 + 40;
 
 /// Number of steps of `act`.
 fn steps<T>(act: impl FnOnce() -> T) -> u64 {
-    work::take();
+    work_counter::take();
     act();
-    work::take()
+    work_counter::take()
 }
 
 /// Sender whose window never closes, with `chunks` chunks of one byte in flight.

@@ -6,9 +6,9 @@ use super::QueueId;
 
 /// Nonempty queues, each once; the front queue is served next.
 #[derive(Debug, Default)]
-pub(super) struct Ring(VecDeque<QueueId>);
+pub(super) struct RoundRobinList(VecDeque<QueueId>);
 
-impl Ring {
+impl RoundRobinList {
     #[inline]
     pub fn front(&self) -> Option<QueueId> {
         self.0.front().copied()
