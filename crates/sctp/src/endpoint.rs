@@ -114,8 +114,8 @@ pub enum Recipient {
 /// 4. [`poll_timeout`](Transport::poll_timeout): the time of the next `handle_timeout`, if no other
 ///    input comes first. Each call may change this time.
 ///
-/// The example in the [crate documentation](crate) shows this. If a time is less than the previous
-/// one, because the clock was set back, the previous time is used.
+/// The example in the [crate documentation](crate) shows this loop. If a time is less than the
+/// previous one, because the clock was set back, the previous time is used.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Arc<Config>,

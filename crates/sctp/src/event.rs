@@ -200,8 +200,8 @@ pub enum Event {
     /// than 256 are queued. The oldest event is also dropped if the abandoned messages and the
     /// lists of streams of all queued events exceed the size of the send buffer.
     /// [`Event::Established`], [`Event::Closed`], receipts and undelivered messages are not
-    /// dropped, except undelivered messages of repeated restarts. Precedes the events that are
-    /// still queued.
+    /// dropped, except undelivered messages of repeated restarts. This event precedes the events
+    /// that are still queued.
     Missed {
         /// Number of dropped events.
         events: u64,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use common::*;
 
 /// Lets two ends exchange messages while every seventh packet is lost. Returns the world and the
-/// messages.
+/// messages that were read.
 fn played(config: Config, unsummed: bool) -> (World, Vec<Bytes>) {
     let mut world = World::new(config);
     world.unsummed = unsummed.then_some(0);

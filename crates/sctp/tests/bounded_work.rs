@@ -134,8 +134,8 @@ fn giving_up_walks_no_message_that_stays() {
     let mut rig = rig();
     let mut at = 0;
     rig.raw(&encoded(&[piece(&rig, 0, (0, 0, 0), "")]));
-    // The window closes, so that partial delivery of the message starts; afterwards there is space
-    // again.
+    // Fragments on stream 1 fill the window until partial delivery of the message on stream 0
+    // starts. Later, the messages on stream 1 are abandoned, which makes space again.
     let mut mid = 0;
     while !read_part(&mut rig) {
         let some: Vec<_> = (0..50)

@@ -179,7 +179,7 @@ fn cve_2021_3655_chunks_shorter_than_their_fields() {
             assert_eq!(thrown.iter().sum::<u64>(), 1, "{kind} {len}");
         }
     }
-    // An INIT is the only chunk of its packet.
+    // An INIT must be the only chunk of its packet, so no other chunk follows it here.
     for len in 0..16 {
         let mut world = World::new(Config::default());
         let short = chunk(kind::INIT, 4 + len as u16, &vec![1; len]);

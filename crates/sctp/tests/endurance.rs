@@ -76,7 +76,8 @@ struct Scenario {
     ids: [AssociationId; 2],
     mixture: Mixture,
     random: Random,
-    /// Numbers of reliable messages that were sent to each host, and that it has read.
+    /// Numbers of reliable messages that were sent to each host (`sent`), and that it has read
+    /// (`read`).
     sent: [u64; 2],
     read: [u64; 2],
 }

@@ -1,4 +1,5 @@
-//! States in which packets are expensive to process, and packets for them.
+//! Association states in which packets are expensive to process, and the packets for each of these
+//! states.
 
 use anabranch_sctp::SendOptions;
 use anabranch_wire::chunk::kind;
@@ -111,8 +112,8 @@ pub fn once_more((mut victim, all): (Victim, Vec<Bytes>)) -> (Victim, Vec<Bytes>
     (victim, all)
 }
 
-/// Request to reset streams of the victim (`incoming`) or of the peer. An empty list means all
-/// streams.
+/// RE-CONFIG chunk that requests a reset of the victim's outbound streams (`incoming`) or of the
+/// peer's. An empty list means all streams.
 pub fn reset(incoming: bool, number: u32, streams: &[u16]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(number).to_be_bytes());

@@ -208,7 +208,7 @@ impl Victim {
         self.goes_out();
     }
 
-    /// Delivers these chunks in one packet.
+    /// Delivers these chunks to the victim in one packet.
     pub fn says(&mut self, chunks: &[u8]) {
         self.hears(&packet(self.tag, chunks));
     }

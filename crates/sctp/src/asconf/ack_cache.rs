@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Number of responses cached for retransmitted ASCONFs. A peer has only one outstanding ASCONF, or
-/// a few that it sends in one packet (RFC 5061 §5.2 E3, E6).
+/// Number of responses cached for retransmitted ASCONFs. A few suffice, because a peer has only one
+/// outstanding ASCONF, or a few that it sends in one packet (RFC 5061 §5.2 E3, E6).
 const KEPT: usize = 4;
 
 /// Classification of a received ASCONF by its serial number.
@@ -13,7 +13,7 @@ const KEPT: usize = 4;
 pub(crate) enum SerialClass {
     /// The next expected ASCONF.
     Next,
-    /// Already answered, with these response parameters.
+    /// The ASCONF was already answered, with these response parameters.
     Answered(Bytes),
     /// The serial number is too old, or leaves a gap in the sequence.
     Strange,

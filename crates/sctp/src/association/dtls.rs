@@ -87,7 +87,7 @@ impl Association {
         protected
     }
 
-    /// Seals a packet. A packet that cannot be sealed is dropped, and its length is 0.
+    /// Seals a packet. A packet that cannot be sealed is dropped, and the returned length is 0.
     #[cold]
     #[inline(never)]
     pub(super) fn seal_in_dtls(&mut self, mut packet: PacketBuilder<'_>, checksum: bool) -> usize {
@@ -206,8 +206,8 @@ impl Association {
         self.manage_keys(now);
     }
 
-    /// Checks the chunks of a packet before any of them is processed. Returns `false` if the packet
-    /// must be discarded.
+    /// Checks that all chunks of a packet are protected as required, before any of them is
+    /// processed. Returns `false` if the packet must be discarded.
     fn look_at_chunks(
         &mut self,
         first: Frame<'_>,

@@ -24,9 +24,9 @@ pub(crate) struct Verifying {
 }
 
 impl Verifying {
-    /// End of the period in which the number of HEARTBEATs is limited, for a path with the RTO
-    /// `rto`. The period is at most `rto`, so that this path does not wait for the longer RTO of a
-    /// silent path.
+    /// End of the period to which the limit of HEARTBEATs (HB.Max.Burst) applies, for a path with
+    /// the RTO `rto`. The period is at most `rto`, so that this path does not wait for the longer
+    /// RTO of a silent path.
     fn until(&self, rto: Nanos) -> Nanos {
         let span = Nanos::from(self.span) * 1_000;
         self.since.saturating_add(span.min(rto))

@@ -11,7 +11,7 @@ use crate::icmp::{IcmpError, QuotedPacket};
 use crate::path::PathId;
 
 impl Association {
-    /// Processes an ICMP message about a packet that this association may have sent. Returns a
+    /// Processes an ICMP message about a packet that this association may have sent. Returns the
     /// reason if the message is ignored.
     pub(crate) fn handle_icmp(
         &mut self,

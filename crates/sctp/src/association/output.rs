@@ -71,7 +71,8 @@ impl Association {
         self.assembled(|rx| rx.poll_assembled(&stops))
     }
 
-    /// Calls `next` until it returns a message, and handles messages that are too long.
+    /// Returns the message from `next`. If a message is too long, aborts the association and calls
+    /// `next` again.
     fn assembled(
         &mut self,
         next: impl Fn(&mut Receiver) -> Result<Option<ReceivedMessage>, TooLong>,

@@ -217,7 +217,8 @@ impl Endpoint {
         if self.table.len() >= self.max_associations {
             match self.make_room_for(arrival.now, arrival.path.remote) {
                 Room::Made => {}
-                // Space becomes available soon. The peer will retransmit the COOKIE ECHO.
+                // A slot becomes free soon, so the COOKIE ECHO is not answered. The peer will
+                // retransmit it.
                 Room::Soon => {
                     self.discards.count(DiscardReason::RateLimited);
                     return None;

@@ -159,7 +159,8 @@ fn lists_of_streams_hold_no_more_than_the_send_buffer() {
     assert!(events.backlog.is_blank());
 }
 
-/// A peer chooses the names in its certificates, and may prove its identity repeatedly.
+/// Names in a peer's certificates count towards the byte limit, because the peer chooses them and
+/// may prove its identity repeatedly.
 #[test]
 fn names_of_the_peer_hold_no_more_than_the_send_buffer() {
     let mut events = EventQueue::new(1_000);

@@ -20,9 +20,9 @@ const MIN_ANSWERED: u32 = 2;
 /// Size class of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A packet of the current size.
+    /// A probe packet of the path's current packet size.
     Large,
-    /// A packet of minimum size.
+    /// A probe packet of minimum size.
     Small,
 }
 

@@ -218,7 +218,7 @@ spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialCwnd {
-    /// A fixed number of units. RFC 2960 allows at most 2.
+    /// A fixed number of units (`window_unit`). RFC 2960 allows at most 2.
     Units(u64),
     /// As many whole units as fit into this number of bytes, at least one.
     Bytes(u64),

@@ -4,7 +4,7 @@
 //! for the result of the previous step. With AVX-512 a rotation is one instruction instead of
 //! three. Other processors compute the words one by one; the time of that was not measured. The
 //! output is that of the crate `rand_chacha`, which computes four blocks at a time and takes twice
-//! as long as the function for AVX2, the only one that it was compared with.
+//! as long as the function for AVX2 here. The other functions were not compared with that crate.
 
 #[cfg(target_arch = "x86_64")]
 use multiversion::{multiversion, target::match_target};

@@ -51,9 +51,10 @@ impl Receiver {
     }
 
     /// Like [`Self::admit`], for profiles that silently drop every chunk that does not fit
-    /// (ns-2.35). Only the next chunk in order, when retransmitted after a drop, makes space.
-    /// ns-2's sender never sends more than fits. A sender that counts only user data may do so;
-    /// without this exception, both ends would then wait forever.
+    /// (ns-2.35). As an exception, the next chunk in order makes space when it is retransmitted
+    /// after a drop. ns-2's sender never sends more than fits, and does not need the exception. A
+    /// sender that counts only user data may send more; without the exception, both ends would then
+    /// wait forever.
     pub(super) fn admit_silently(
         &mut self,
         now: Nanos,

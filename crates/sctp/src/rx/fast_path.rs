@@ -1,8 +1,8 @@
 //! Receive fast path for DATA: the next TSN, if its message is readable at once, or if it continues
-//! the only incomplete message.
-//! While no TSN is missing, no message is waiting, tracing is disabled, and the window is ample,
-//! most checks are not needed. The same holds for complete messages after a gap. The result must
-//! equal that of [`Receiver::sort_data`], which handles all other cases.
+//! the only incomplete message. While no TSN is missing, no message is waiting, tracing is
+//! disabled, and the window is ample, most checks are not needed. The same checks are unnecessary
+//! for complete messages after a gap. The result must equal that of [`Receiver::sort_data`], which
+//! handles all other cases.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::{Data, kind};

@@ -112,8 +112,8 @@ impl Receiver {
         moved || is_ahead
     }
 
-    /// Advances the cumulative TSN to the value in a chunk. Returns an outcome if that is not
-    /// possible.
+    /// Advances the cumulative TSN to `to`, the value in a FORWARD TSN. If it cannot advance,
+    /// returns the reason as the outcome of the chunk.
     pub(super) fn move_point(&mut self, to: Tsn, trace: &mut Trace) -> Option<ForwardTsnOutcome> {
         self.held.follow(trace);
         match self.tracker.classify_point(to) {
@@ -156,10 +156,11 @@ impl Receiver {
     }
 
     /// Drops incomplete messages whose following TSNs have arrived without a last fragment. The
-    /// sender has abandoned them after it had sent a part, without sending or skipping a further
-    /// TSN. Linux 6.1 does this, and lists the message's sequence number in an outdated FORWARD
-    /// TSN. No later data can belong to these messages, and all preceding messages of their streams
-    /// have arrived or were skipped. Returns those that were partially delivered.
+    /// sender has abandoned such a message after it had sent a part of it, without sending or
+    /// skipping a further TSN for it. Linux 6.1 does this, and lists the message's sequence number
+    /// in an outdated FORWARD TSN. No later data can belong to these messages, and all preceding
+    /// messages of their streams have arrived or were skipped. Returns those that were partially
+    /// delivered.
     #[cold]
     pub(super) fn drop_endless(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
         let cumulative = self.tracker.cumulative();

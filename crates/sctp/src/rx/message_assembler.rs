@@ -56,8 +56,9 @@ pub(super) struct MessageAssembler {
     most: usize,
     /// Size of the receive buffer in bytes.
     buffer: usize,
-    /// Maximum of all assembled data in bytes. If the peer sends messages one after the other, as
-    /// it must without interleaving, they overlap by at most the contents of the receive buffer.
+    /// Maximum of all assembled data in bytes; without interleaving `most` plus `buffer`. The peer
+    /// must then send messages one after the other, so they overlap by at most the contents of the
+    /// receive buffer.
     most_in_all: usize,
 }
 

@@ -26,7 +26,8 @@ struct Counts {
 }
 
 impl PerStreamUsage {
-    /// Starts counting if `trace` records this probe. Data that is already buffered is not counted.
+    /// Starts counting if `trace` records [`Probe::ReceiveBufferUsed`], and stops if it does not.
+    /// Data that is already buffered is not counted.
     #[inline]
     pub fn follow(&mut self, trace: &Trace) {
         let wanted = trace.wants(Probe::ReceiveBufferUsed);

@@ -368,7 +368,7 @@ fn index(page: usize, word: usize, bit: u32) -> u16 {
     ((page * WORDS + word) * 64) as u16 + bit as u16
 }
 
-/// TSN at this position that is equal to `from` or the next after it.
+/// First TSN from `from` on whose lower 16 bits have this position in the pages.
 #[inline]
 fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
     let forth = index(page, word, bit).wrapping_sub(from.0 as u16);

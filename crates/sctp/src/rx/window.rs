@@ -15,9 +15,9 @@ use crate::config::Config;
 use crate::profile::WhenFull;
 use crate::stats::ReceiverCounters;
 
-/// Memory in bytes of a buffered chunk in addition to its data: its slot in a queue or tree, which
-/// is half filled in the worst case, and an allocation for the data. Tests compare this value with
-/// real allocations.
+/// Memory in bytes of a buffered chunk in addition to its data: an allocation for the data, and its
+/// slot in a queue or tree, of which at least half is filled. Tests compare this value with real
+/// allocations.
 const CHUNK_COST: u64 = 192;
 /// Memory in bytes of a message in partial delivery: its entries in three trees, and in a fourth if
 /// the user reads messages, which are then assembled.

@@ -496,8 +496,8 @@ impl Sender {
     }
 
     /// Whether T3-rtx must be started or stopped in profiles whose timer also covers marked chunks.
-    /// There the timer stops only when a SACK finds no chunk on the path, not when the last chunk
-    /// moves to another path.
+    /// With these profiles, a SACK that finds no chunk on the path stops the timer; a move of the
+    /// last chunk to another path does not.
     fn is_watched_wrongly(&self, entry: &PathEntry) -> bool {
         let is_empty = entry.flightsize + entry.marked_bytes == 0;
         self.profile.flight_counts_marked && entry.t3_deadline.is_some() == is_empty

@@ -492,7 +492,8 @@ impl Outstanding {
         self.look += 1;
     }
 
-    /// Reverts [`Self::look_closer`], after these chunks were sent or need not be sent any more.
+    /// Reverts one call of [`Self::look_closer`], once the chunks that caused it were sent or need
+    /// not be sent any more.
     pub fn look_no_more(&mut self) {
         self.look -= 1;
     }

@@ -78,7 +78,7 @@ impl Caller {
         say_from(world, self.at, self.to_z, chunks)
     }
 
-    /// The same caller at another of its addresses.
+    /// This caller, sending from another of its addresses.
     pub fn moved(self, at: IpAddr) -> Self {
         Self { at, ..self }
     }

@@ -484,7 +484,7 @@ pub fn raw_packet(host: usize, verification_tag: u32, chunks: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// The same packet with another verification tag.
+/// Copy of a packet with another verification tag.
 pub fn retag(bytes: &Bytes, verification_tag: u32) -> Bytes {
     let mut out = bytes.to_vec();
     out[4..8].copy_from_slice(&verification_tag.to_be_bytes());

@@ -3,8 +3,8 @@
 //!
 //! The digest is computed from the `Debug` output of endpoints and packets, so that no state is
 //! omitted by mistake. Settings, counters that do not affect decisions, and generator states are
-//! omitted intentionally. Times are relative to the current time; random numbers are replaced by
-//! their order of appearance, and a number close to one of them by its distance from it.
+//! omitted intentionally. Times are relative to the current time. A random number is replaced by
+//! its order of appearance, and a number close to a random number by the distance between the two.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};

@@ -8,7 +8,8 @@ use anabranch_sctp::config::BufferSplit;
 /// Congestion controls by name: three coupled ones, and one that is not coupled.
 const CONTROLS: [&str; 4] = ["sctp", "cmt_rp", "lia", "olia"];
 
-/// Applies to one case in eight, selected by its last byte. The byte before selects the variant.
+/// Turns on CMT in one case of eight, selected by the last byte of the case. The byte before it
+/// selects the options of CMT.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     if whether & 0x07 != 5 || config.profile.rsctp {
         return;

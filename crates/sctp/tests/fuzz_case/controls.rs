@@ -5,8 +5,8 @@ use anabranch_congestion::Requirement;
 use anabranch_congestion::registry;
 use anabranch_sctp::Config;
 
-/// Applies to two cases in eight, selected by the last byte. The byte before selects the congestion
-/// control and its options.
+/// Replaces the congestion control in two cases of eight, selected by the last byte of the case.
+/// The byte before it selects the congestion control and its options.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     if !matches!(whether & 0x07, 3 | 4) || config.profile.rsctp {
         return;

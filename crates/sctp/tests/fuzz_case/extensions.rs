@@ -126,7 +126,7 @@ impl Scenario<'_> {
         put(chunks, [kind::I_DATA, flags & 0x0F], &value);
     }
 
-    /// Appends a FORWARD TSN or I-FORWARD-TSN. `each`: number of bytes of an entry per stream.
+    /// Appends a FORWARD TSN or I-FORWARD-TSN. `each`: size in bytes of the entry for a stream.
     fn put_forward(&mut self, chunks: &mut Vec<u8>, tsn: Tsn, kind: u8, each: usize) {
         let len = usize::from(self.script.byte() % 64);
         let mut value = tsn.0.to_be_bytes().to_vec();

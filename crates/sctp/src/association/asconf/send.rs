@@ -193,10 +193,10 @@ impl Association {
         }
     }
 
-    /// Adds responses to the peer's ASCONFs to a packet with an ASCONF. From an address that the
-    /// peer has not accepted, a response can be sent only together with an ASCONF (RFC 5061 §5.3
-    /// F1). Such a response may be necessary, because the peer may also have no usable address
-    /// left.
+    /// Adds the ASCONF-ACKs for the peer's ASCONFs to a packet that contains an ASCONF. From an
+    /// address that the peer has not accepted, a response can be sent only together with an ASCONF
+    /// (RFC 5061 §5.3 F1). Such a response may be necessary, because the peer may also have no
+    /// usable address left.
     fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
         let waits = |reply: &Reply| match reply {
             Reply::AsconfAck { ack, .. } => packet.push(ack).is_err(),

@@ -127,8 +127,9 @@ impl Association {
         self.note_data_path(now);
     }
 
-    /// Restores removed addresses of the peer that `usable` can reach again. They were removed
-    /// because no local address had their family, and must be verified again.
+    /// Restores those removed addresses of the peer that the local addresses in `usable` can reach
+    /// again. They were removed because no local address had their family. They must be verified
+    /// again.
     fn regain_paths(&mut self, usable: &[IpAddr]) {
         let Some(asking) = self.asking_mut() else {
             return;

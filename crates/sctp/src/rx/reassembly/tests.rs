@@ -5,8 +5,8 @@ use bytes::Bytes;
 
 use super::*;
 
-/// Neighbours as if both adjacent TSNs had arrived. The lookup of a run that does not exist then
-/// finds nothing.
+/// Neighbours as if both adjacent TSNs had arrived, so that both adjacent runs are always looked
+/// up. The lookup of a run that does not exist finds nothing.
 const BESIDE: Neighbours = Neighbours {
     before: true,
     after: true,

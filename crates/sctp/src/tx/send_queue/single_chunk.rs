@@ -5,7 +5,8 @@
 use super::{Fragment, OutStream, Queued, SendQueue};
 use crate::stream_scheduler::{Discipline, QueueId, Scheduler, ServedData};
 
-/// Messages of the only active stream. The caller must call [`SingleChunkRun::end`] afterwards.
+/// Run of single-chunk messages from the only active stream. The caller must call
+/// [`SingleChunkRun::end`] afterwards.
 pub(in crate::tx) struct SingleChunkRun<'a> {
     stream: u16,
     of: &'a mut OutStream,

@@ -306,7 +306,8 @@ fn a_full_path_holds_up_no_other() {
         it.cmt_delayed_ack = false;
     }));
     rig.drain();
-    // T3-rtx of path 0: its four chunks are marked, and one of them may be sent.
+    // T3-rtx of path 0 expires: the four chunks sent on this path are marked, and one of them may
+    // be sent.
     rig.now = 5 * SECOND;
     rig.sender
         .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
