@@ -39,8 +39,8 @@ use names::{check_flow_name, check_link_name, check_node};
 /// ports.
 pub const MAX_FLOWS: u64 = 10_000;
 
-/// Checks a decoded spec, and its names against a vocabulary. `root` is the tree from which it was
-/// decoded, for source positions.
+/// Checks a decoded spec, and checks that a vocabulary contains the names in it. `root` is the tree
+/// from which it was decoded, for source positions.
 pub fn validate(spec: &Spec, root: &SpecNode, vocabulary: &dyn Vocabulary) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     let c = &mut checker;

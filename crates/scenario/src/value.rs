@@ -94,8 +94,8 @@ impl fmt::Display for SweepValue {
     }
 }
 
-/// x values of a point: one entry `(x_name, x)` for each sweep of the experiment. Empty for an
-/// experiment without sweeps.
+/// x values of a point: one entry `(x_name, x)` for each sweep of the experiment. The list is empty
+/// for an experiment without sweeps.
 pub type Point = Vec<(String, SweepValue)>;
 
 #[cfg(test)]

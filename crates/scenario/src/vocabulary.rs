@@ -41,8 +41,8 @@ pub trait Vocabulary: Sync {
     /// Names of the kinds of proxies.
     fn proxies(&self) -> Vec<&'static str>;
 
-    /// Names and units of a measure's values in the results. Empty if the measure cannot be
-    /// computed.
+    /// Names and units of a measure's values in the results. The list is empty if the measure
+    /// cannot be computed.
     fn measure_names(&self, metric: &Metric) -> Vec<MeasureName>;
 
     /// Checks that the parameters of a cell's medium are consistent: those given in the spec, and

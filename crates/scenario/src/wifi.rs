@@ -62,7 +62,7 @@ pub enum IdleAccessRule {
     /// The frame is sent as soon as the medium has been idle for DIFS, which may already be the
     /// case when it arrives.
     Immediate,
-    /// The frame is sent after DIFS from its arrival and a backoff.
+    /// The frame is sent DIFS after its arrival, plus a backoff that is drawn for it.
     Backoff,
 }
 

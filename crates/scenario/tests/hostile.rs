@@ -70,7 +70,7 @@ fn parameters_do_not_add_up_to_a_tree_without_end() {
     assert!(error.message.contains("within one another"), "{error:?}");
 }
 
-/// All errors of a spec as they are printed.
+/// Decodes a faulty spec, and returns its errors as the text that is printed for the user.
 fn faults(text: &str) -> String {
     let root = SpecNode::parse(text).unwrap_or_else(|problems| panic!("{problems:?}"));
     let problems = decode::<Spec>(&root, "").expect_err("wrong");

@@ -89,7 +89,8 @@ pub(super) fn check_point(
     c.not_among(place, &message, &shown(x), known.iter().map(String::as_str));
 }
 
-/// Checks that names are those of sweeps; `place` is the path of each name.
+/// Checks that each name is that of a sweep of the source; `place` returns the path of a name in
+/// the spec.
 pub(super) fn check_sweeps<'n>(
     c: &mut Checker<'_>,
     spec: &Spec,

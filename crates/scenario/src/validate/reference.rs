@@ -1,5 +1,5 @@
-//! Checks of reference data: each other program in `[reference]` must be used by a table, and each
-//! that a table uses must exist.
+//! Checks of reference data: each file in `[reference]` other than the published values must be
+//! used by a table, and each file that a table uses must exist.
 
 use crate::checker::Checker;
 use crate::spec::Spec;
