@@ -10,9 +10,9 @@ use crate::renamed::{hint, renamed};
 /// Reason why a value does not match its [`Kind`](crate::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidValue {
-    /// Value as it was written.
+    /// The rejected value, as it was written.
     pub found: String,
-    /// Allowed values as text for users, such as `a time from 1 ms to 60 s, such as "250 ms"`.
+    /// Description of the allowed values: `a time from 1 ms to 60 s, such as "250 ms"`.
     pub allowed: String,
     /// Range alone, such as `1 ms to 60 s`.
     pub range: String,

@@ -388,7 +388,7 @@ fn check_steps(read: &Datum) -> Result<(), InvalidValue> {
     }
 }
 
-/// Reads the items of a list, each as the kind with the same index.
+/// Reads each item of a list as a value of the kind that has the same index in `kinds`.
 fn read_items<'a>(
     kinds: impl Iterator<Item = &'a Kind>,
     items: &[Json],

@@ -97,8 +97,8 @@ macro_rules! switches {
     };
 }
 
-/// Implements [`SettingValue`] for an enumeration without fields: each variant with its spelling in
-/// specs.
+/// Implements [`SettingValue`] for an enumeration without fields. The arguments are its variants,
+/// each with its spelling in specs.
 #[macro_export]
 macro_rules! spelled {
     ($type:ty: $($variant:path = $text:literal),+ $(,)?) => {

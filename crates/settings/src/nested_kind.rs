@@ -6,7 +6,7 @@ use crate::setting::Kind;
 use crate::value::SettingValue;
 
 /// A kind that was chosen as the value of a parameter, with its own parameters. A
-/// [`Registry`](crate::Registry) of such kinds builds it.
+/// [`Registry`](crate::Registry) builds the kind from this name and these parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NestedKind {
     /// Name of the kind.

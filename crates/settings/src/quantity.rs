@@ -107,8 +107,8 @@ pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result
                 .and_then(|(number, factor)| number.times(factor))
         }
     };
-    // If the number has too many digits for exact arithmetic, its distance from an integer is
-    // negligible.
+    // If the number has too many digits for exact arithmetic, the floating-point result is rounded
+    // instead.
     let number = exact.and_then(|exact| u64::try_from(exact.round()).ok());
     Ok(Whole {
         number: number.unwrap_or(near.round() as u64),

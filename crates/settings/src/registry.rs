@@ -267,7 +267,7 @@ impl<T, C> Registry<T, C> {
     }
 }
 
-/// A kind of `T` with its parameters.
+/// A kind of `T` with the parameters that were given for it, from which it can be built.
 pub struct Prepared<T: 'static, C: 'static = ()> {
     entry: &'static KindEntry<T, C>,
     given: Vec<(String, Datum)>,

@@ -83,7 +83,7 @@ impl Setting {
         self
     }
 
-    /// Effect and reason, on one line.
+    /// Description of the setting, its effect and reason, on one line.
     pub fn text(&self) -> String {
         plain(self.about) + &self.partners.text()
     }

@@ -48,11 +48,11 @@ pub struct Partner {
 /// Set of words of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Words {
-    /// The words that are allowed; `true` or `false` for a flag, and numbers for a count. If the
-    /// list is empty, any value except `off` is allowed.
+    /// The words that satisfy the condition; `true` or `false` for a flag, and numbers for a count.
+    /// If the list is empty, any value except `off` satisfies it.
     Listed(&'static [&'static str]),
-    /// Words of a registry that have a certain property. The words are computed, because the
-    /// registry may grow.
+    /// Words of a registry that have a certain property. The words are computed, because a program
+    /// may add entries to the registry.
     Those(fn() -> Vec<&'static str>),
 }
 
@@ -83,8 +83,8 @@ impl Partner {
         }
     }
 
-    /// Allowed words in the form in which a spec contains them: in quotation marks, except booleans
-    /// and numbers.
+    /// Words of the condition in the form in which a spec contains them: in quotation marks, except
+    /// booleans and numbers.
     fn quoted(&self) -> Vec<String> {
         let is_bare = |word: &str| word.parse::<bool>().is_ok() || word.parse::<u64>().is_ok();
         let quoted = |word: &str| match is_bare(word) {
@@ -94,8 +94,7 @@ impl Partner {
         self.words().into_iter().map(quoted).collect()
     }
 
-    /// Formats the setting with each allowed word for messages: `` `cc = "cubic"` or `cc = "own"`
-    /// ``.
+    /// Formats the condition for messages: the setting with each of its words, joined by `or`.
     pub(crate) fn shown(&self) -> String {
         let setting = self.setting;
         let words = self.quoted();
@@ -109,8 +108,8 @@ impl Partner {
         all.join(" or ")
     }
 
-    /// Formats the setting and its allowed words for the text of a setting: `` `cc = "cubic"` or
-    /// `"own"` ``.
+    /// Formats the condition for the description of a setting: the name of the partner once, and
+    /// all its words.
     fn text(&self) -> String {
         match &self.quoted()[..] {
             [] => format!("`{}`", self.setting),
