@@ -150,7 +150,7 @@ impl Ephemeris {
     }
 
     /// Sine of the elevation of `satellite` as seen by `station`; `None` if the satellite's
-    /// position is unknown. Constant between two grid times.
+    /// position is unknown. The result is constant between two grid times.
     pub fn sine_of_elevation(&mut self, station: usize, satellite: u32, at: Nanos) -> Option<f64> {
         let position = self.position(satellite, at / GRID)?;
         Some(

@@ -7,7 +7,8 @@ use anabranch_transport::Nanos;
 
 use crate::wifi::ParameterError;
 
-/// The reason why a world cannot be built. All are detected before the first event is executed.
+/// The reason why a world cannot be built. All these errors are detected before the first event is
+/// executed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -161,7 +162,7 @@ pub enum RunError {
         "a packet between two parts of the world takes less time than was foreseen, at {at} ns"
     )]
     Lookahead {
-        /// The time of its arrival.
+        /// The time at which the packet arrives.
         at: Nanos,
     },
 }

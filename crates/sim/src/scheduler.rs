@@ -235,7 +235,8 @@ impl Scheduler {
         }
     }
 
-    /// Sets the event of a steady source that has none, by its [`steady_mark`].
+    /// Sets the event of a steady source that has no event; `mark` is the [`steady_mark`] of the
+    /// new event.
     #[inline(never)]
     pub fn begin(&mut self, mark: EventKey) {
         self.bring_forward(NONE, mark);

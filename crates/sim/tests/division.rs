@@ -1,4 +1,5 @@
-//! Divided worlds: whatever the parts, the results are those of one world.
+//! Divided worlds: however a world is divided into parts, the results equal those of the undivided
+//! world.
 
 use std::collections::VecDeque;
 

@@ -185,7 +185,8 @@ fn unclaimed_and_unreachable_packets_are_counted() {
             .attach(at, Sender::new(path, burst(0, 1, 20)))
             .unwrap();
     }
-    // The binding of this agent matches the packets, but it starts only after they arrive.
+    // The binding of this agent matches the packets, but the agent starts only after they have
+    // arrived.
     let late = Attachment::new(nodes[1], PROTOCOL, PORT).starting(2 * MS);
     let late = world.attach(late, Sink::default()).unwrap();
     world.run_until(SECOND).unwrap();

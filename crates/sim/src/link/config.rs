@@ -17,8 +17,9 @@ pub struct PlacedLoss {
     pub place: LossPosition,
     /// The loss model.
     pub model: Box<dyn Loss>,
-    /// Name of its random stream. `None`: a stream of its position, `link <link> <direction> loss
-    /// <index>`. Two worlds with one seed have the same losses on streams with the same name.
+    /// Name of the model's random stream. `None`: the stream is named after the position of the
+    /// model, `link <link> <direction> loss <index>`. Two worlds with one seed have the same losses
+    /// on streams with the same name.
     pub stream: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Fast path for the most frequent type of link direction: drop-tail queue, constant rate, and
-//! constant delay. Losses may occur only before the queue; there are no outages, MTU, impairments
-//! or observers.
+//! constant delay. Packets may be lost only before the queue, and the direction has no outages,
+//! MTU, impairments or observers.
 //!
 //! The results equal those of [`Analytic`], to which a delay line is converted as soon as it has
 //! probes or is captured. Both types store a packet once, when it is offered: packets arrive in

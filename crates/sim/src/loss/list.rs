@@ -72,7 +72,7 @@ pub struct Ordinals {
 
 impl Ordinals {
     /// Loses the packets with these indices, counted from 0 in their order of arrival at this
-    /// position of the link. Order and repetitions do not matter.
+    /// position of the link. The order of `numbers` and repeated numbers do not matter.
     pub fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut left: Vec<u64> = numbers.into_iter().collect();
         left.sort_unstable_by(|a, b| b.cmp(a));

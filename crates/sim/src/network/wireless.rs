@@ -334,7 +334,8 @@ impl Network {
         if at == Nanos::MAX {
             self.scheduler.set(source, EventKey::NONE);
         } else if before == EventKey::NONE || before.at() != at {
-            // An event that has not moved keeps its position among the events of its instant.
+            // An event whose time has not changed keeps its position among the events of the same
+            // time.
             let layered = self.cells[cell].has_layers();
             let key = match layered {
                 true => EventKey::last(at),

@@ -14,7 +14,7 @@ pub struct Assignments {
     /// Sum over the answered requests of the time from sending the request to the superframe of its
     /// (last) slot, nanoseconds.
     pub delay: u128,
-    /// Maximum of these times, nanoseconds.
+    /// Maximum of the times that `delay` adds, nanoseconds.
     pub longest_delay: Nanos,
     /// Number of assigned slots.
     pub slots: u64,

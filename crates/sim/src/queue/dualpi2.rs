@@ -1,6 +1,7 @@
 //! DualPI2 (RFC 9332): two coupled queues that share one link. Packets of scalable senders (ECT(1))
 //! wait about a millisecond in the L queue and are marked. All other packets wait in the classic
-//! queue, about `target`, and are dropped or marked with the square of the same probability.
+//! queue, about `target`, and are dropped or marked with the square of the probability from which
+//! the marks of the L queue are derived.
 //!
 //! Implements Appendix A of the RFC with its deterministic choice of packets (`recur`), with two
 //! differences. The scheduler is a deficit round robin by bytes, because §4.1.2 prescribes none.
@@ -32,7 +33,7 @@ kind! {
         /// Sojourn time in the L queue above which packets may be marked regardless of the classic
         /// queue.
         l4s_min_th: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
-        /// Sojourn time in the L queue above which every packet is marked. Must not be below
+        /// Sojourn time in the L queue above which every packet is marked. It must not be below
         /// `l4s_min_th`.
         l4s_max_th: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";
         /// Share of the link's rate that the classic queue gets while both queues have packets.

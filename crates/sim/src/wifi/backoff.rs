@@ -79,7 +79,7 @@ impl Backoff {
         self.counting_from = None;
     }
 
-    /// Stops counting, so that it can be started again.
+    /// Stops the counting of slots, so that [`Self::count_from`] can start it again.
     pub(super) fn stop(&mut self) {
         self.counting_from = None;
     }

@@ -57,7 +57,7 @@ pub struct Radio {
     /// Power in watts below which a frame cannot be decoded.
     pub receive_threshold: f64,
     /// Power in watts below which a signal is not detected: the medium appears idle, and the signal
-    /// disturbs no frame. Must not be above `receive_threshold`.
+    /// disturbs no frame. It must not be above `receive_threshold`.
     pub carrier_sense_threshold: f64,
     /// Minimum ratio (not in dB) of a frame's power to the sum of overlapping signals at which the
     /// frame is still decoded.

@@ -14,11 +14,11 @@ use crate::queue::Assignments;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlotRun {
     pub terminal: usize,
-    /// Index of the first slot in its superframe.
+    /// Index of the first of these slots within the superframe.
     pub first: u64,
     /// Number of slots, at least 1.
     pub slots: u64,
-    /// Number of these slots that were requested by volume.
+    /// Number of the slots that were requested by volume (VBDC).
     pub by_volume: u64,
 }
 

@@ -4,7 +4,8 @@ use super::super::testing::{Bench, MS};
 use super::*;
 
 /// One terminal and superframes of 40 ms, with 10 slots of 100 bytes and 4 ms each (200 kbit/s). A
-/// request takes 100 ms and an assignment 110 ms, which are three superframes each.
+/// request takes 100 ms and an assignment 110 ms, each of which takes effect after three
+/// superframes.
 const BASE: DvbRcs2Config = DvbRcs2Config {
     terminals: 1,
     superframe: 40 * MS,

@@ -1,5 +1,5 @@
-//! Tests with random positions and random traffic: no packet is lost without being counted,
-//! created, delivered twice or reordered, and a run depends only on its seed.
+//! Tests with random positions and random traffic: packets are neither created, delivered twice,
+//! reordered, nor lost without being counted, and a run depends only on its seed.
 
 use super::*;
 use rand_core::RngCore;

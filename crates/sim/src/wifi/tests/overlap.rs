@@ -221,7 +221,8 @@ fn the_short_retry_limit_ends_it() {
     }
 }
 
-/// A station defers to a signal between the two thresholds, but cannot decode it.
+/// A station defers to a signal whose power is between the carrier sense and the receive threshold,
+/// but cannot decode it.
 #[test]
 fn a_weak_signal_is_heard_and_not_understood() {
     let places = [(0.0, 0.0), (30.0, 0.0), (420.0, 0.0), (450.0, 0.0)];
