@@ -34,7 +34,7 @@ pub const RTOINFO: i32 = 0;
 pub const ASSOCINFO: i32 = 1;
 /// SCTP_INITMSG: struct sctp_initmsg.
 pub const INITMSG: i32 = 2;
-/// SCTP_NODELAY: int. No effect, because this stack never delays small messages.
+/// SCTP_NODELAY: int. The option has no effect, because this stack never delays small messages.
 pub const NODELAY: i32 = 3;
 /// SCTP_AUTOCLOSE: int, seconds.
 pub const AUTOCLOSE: i32 = 4;

@@ -19,7 +19,7 @@ use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
 /// Maximum time for which the end of an association is delayed, until the host has read all
 /// messages that the program sent before.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Interval at which it is checked whether all sent data is acknowledged.
+/// Interval between two checks whether all sent data is acknowledged.
 const DRY_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Makes the socket the owner of the association.

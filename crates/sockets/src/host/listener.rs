@@ -11,7 +11,7 @@ use super::socket::SocketAssociation;
 use super::{HostState, PendingTransfer, Table};
 use crate::frame::{HostFrameHeader, HostFrameKind};
 
-/// Interval at which it is checked whether a socket still listens.
+/// Interval between two checks whether a socket still listens.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A listening address of one-to-one sockets: its endpoint, and the sockets that accept

@@ -343,8 +343,8 @@ impl Host {
 
     /// Serves programs until the future is dropped.
     ///
-    /// # Errors
-    /// The listener of the host has failed. Transient errors do not end it ([`Host::shortage`]).
+    /// # Errors The listener of the host has failed. After transient errors the host continues
+    /// ([`Host::shortage`]).
     pub async fn serve(self) -> io::Result<()> {
         let mut opened = JoinSet::new();
         for (socket_type, listener) in self.descriptors {

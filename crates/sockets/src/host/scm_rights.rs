@@ -13,8 +13,8 @@ use socket2::Socket as Unix;
 use crate::MAX_PIECE;
 use crate::frame::{HEADER, HostFrameHeader};
 
-/// Maximum size of data that is read from a descriptor, bytes: many times its buffer. Limited,
-/// because a program may pass any descriptor.
+/// Maximum size of data that is read from a descriptor, bytes: many times its buffer. The size is
+/// limited, because a program may pass any descriptor.
 const MAX_UNREAD: usize = 16 << 20;
 
 /// Receives a datagram, and the descriptor that it carries, if any.

@@ -7,7 +7,7 @@ use super::socket::SocketAssociation;
 use crate::frame::{self, HostFrameHeader};
 
 /// Sends a message with the options of its frame, if that requires neither waiting nor closing the
-/// association. If not, returns the message.
+/// association. Otherwise returns the message, which was not sent.
 pub(super) fn send_at_once(
     assoc: &SocketAssociation,
     frame: &HostFrameHeader,

@@ -166,7 +166,8 @@ mod tests {
         let mut bounded = pin!(send_queue.bounded(10));
         assert!(is_pending(&mut room) && is_pending(&mut all) && !is_pending(&mut bounded));
         let first = todo.try_recv().expect("the first").cost();
-        // An operation counts until it has finished.
+        // An operation occupies space in the queue until it has finished, even after it was
+        // received.
         assert!(is_pending(&mut room));
         send_queue.done(first);
         assert!(!is_pending(&mut room) && is_pending(&mut all));

@@ -15,8 +15,9 @@ use super::socket::Socket;
 use super::socket::SocketAssociation;
 use crate::options::*;
 
-/// Association numbers with a special meaning: SCTP_CURRENT_ASSOC is all existing associations, and
-/// SCTP_ALL_ASSOC also includes future ones. SCTP_FUTURE_ASSOC, 0, is only future associations.
+/// Association numbers with a special meaning: SCTP_CURRENT_ASSOC means all existing associations,
+/// and SCTP_ALL_ASSOC means existing and future ones. SCTP_FUTURE_ASSOC, 0, means only future
+/// associations.
 const CURRENT: u32 = 1;
 const ALL: u32 = 2;
 

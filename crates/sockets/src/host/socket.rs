@@ -221,7 +221,7 @@ impl Socket {
         self.generations.current(self.number)
     }
 
-    /// Invalidates the state that programs have cached. Should be called after the state has
+    /// Invalidates the state that programs have cached. It should be called after that state has
     /// changed.
     pub(super) fn advance(&self) {
         self.generations.advance(self.number);
