@@ -197,8 +197,8 @@ fn late(by: u64) -> common::Weather {
     })
 }
 
-/// Applies `fate` to the packets of an end with these numbers, counted from 1, and `others` to its
-/// other packets.
+/// Function that applies `fate` to those packets of `end` that have these numbers, counted from 1,
+/// and `others` to the other packets of `end`.
 fn some(end: usize, numbers: &'static [u64], fate: Fate, others: Fate) -> common::Weather {
     let mut sent = 0;
     Box::new(move |from, _, _| {

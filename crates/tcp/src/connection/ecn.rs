@@ -30,8 +30,8 @@ pub(super) struct Agreement {
     /// supports AccECN does not change this after the peer's first SYN; in AccECN mode it is
     /// `false`.
     peer_offered: bool,
-    /// Modes that the peer's SYNs have requested so far: ECN according to RFC 3168, and AccECN.
-    /// Recorded only if this end supports both.
+    /// Modes that the peer's SYNs have requested so far: ECN according to RFC 3168, and AccECN. The
+    /// modes are recorded only if this end supports both.
     requested_classic: bool,
     requested_accurate: bool,
     /// The peer answered a SYN with ECN flags with a RST.
