@@ -22,7 +22,7 @@ pub struct Connection {
     checksum: bool,
     /// Messages that are passed to the stack together at the next poll.
     unsent: Vec<(u16, Bytes)>,
-    /// Number of bytes in these messages.
+    /// Number of bytes in the messages of `unsent`.
     unsent_bytes: usize,
     closing: bool,
     shut: bool,
