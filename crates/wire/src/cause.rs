@@ -149,7 +149,8 @@ impl Cause {
         }
     }
 
-    /// The fixed part (at most 4 bytes) with its length, and the variable part after it.
+    /// Value of the cause: a fixed part of at most 4 bytes, the length of this part, and the
+    /// variable part after it.
     fn value(&self) -> ([u8; 4], usize, &[u8]) {
         match self {
             Self::InvalidStreamIdentifier { stream_id } => {

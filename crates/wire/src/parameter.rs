@@ -213,7 +213,8 @@ impl TlvItem for Parameter {
             }
             kind::ECN_CAPABLE => exactly::<0>(&tlv).map(|_| Self::EcnCapable)?,
             kind::SUPPORTED_EXTENSIONS => Self::SupportedExtensions(tlv.into_value()),
-            // With another value, it is a different use of the same type.
+            // A parameter of this type with another value is not RSCTP, but another use of the type
+            // number.
             kind::RSCTP if tlv.value() == RSCTP_VALUE => Self::Rsctp,
             kind::FORWARD_TSN_SUPPORTED => exactly::<0>(&tlv).map(|_| Self::ForwardTsnSupported)?,
             _ => Self::Unknown(tlv),

@@ -48,7 +48,8 @@ impl FastHeader {
         (word == offset_bits(0) | Flags::ACK.0).then_some(header)
     }
 
-    /// Extracts these fields from the fixed part of any header.
+    /// Extracts the fields of this structure from the fixed part of a header that may have any
+    /// options and control bits.
     #[inline(always)]
     pub(super) fn of(
         &[

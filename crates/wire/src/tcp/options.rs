@@ -131,7 +131,8 @@ impl AccurateEcn {
         }
     }
 
-    /// The option after the NOPs that pad it to a multiple of 4, and the length with these NOPs.
+    /// The encoded option, preceded by NOPs that pad it to a multiple of 4, and its length
+    /// including these NOPs.
     #[cold]
     fn encode(&self) -> ([u8; MAX_ACCURATE_ECN], usize) {
         let mut bytes = [NOP; MAX_ACCURATE_ECN];
@@ -158,7 +159,7 @@ pub struct Timestamps {
 }
 
 impl Timestamps {
-    /// The option after two NOPs, which align its numbers (RFC 7323 Appendix A).
+    /// The encoded option, preceded by two NOPs, which align its numbers (RFC 7323 Appendix A).
     #[inline(always)]
     pub fn aligned(self) -> [u8; TIMESTAMPS_ALIGNED] {
         let mut bytes = [0; TIMESTAMPS_ALIGNED];
@@ -168,7 +169,7 @@ impl Timestamps {
         bytes
     }
 
-    /// Decodes the options of a header that has only this one, in the aligned form.
+    /// Decodes the options of a header that contain only two NOPs and the timestamps.
     #[inline(always)]
     fn only(options: &[u8]) -> Option<Self> {
         let bytes: &[u8; TIMESTAMPS_ALIGNED] = options.try_into().ok()?;
