@@ -206,8 +206,8 @@ impl Move {
 
 /// Conditions for sending the last message.
 struct Hold {
-    /// Notified by the event of the case: a path has failed, or the peer has removed its first
-    /// address or reset its streams.
+    /// Notified when the event for which the case waits has occurred: a path has failed, or the
+    /// peer has removed its first address or reset its streams.
     done: Option<Arc<Notify>>,
     /// Becomes true when all messages of the peer have arrived; `None`: this is not a condition.
     all_came: Option<Receiver<bool>>,
