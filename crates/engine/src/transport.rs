@@ -177,8 +177,9 @@ pub trait Transport: Debug + Send + Sync {
     /// Builds the two agents of a member: the source and the sink.
     fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2];
 
-    /// Whether two threads of a divided world can run the two ends of a flow. The ends must share
-    /// only the counters of the flow, and only the source may report an early end.
+    /// Whether two threads of a divided world can run the two ends of a flow. This requires that
+    /// the ends share only the counters of the flow, and that only the source reports when the flow
+    /// ends early.
     fn has_separate_ends(&self) -> bool {
         false
     }

@@ -167,8 +167,8 @@ impl<'a> Search<'a> {
             };
             let mut from = to.clone();
             from.retain(|(key, _)| key != subject.key);
-            // If possible, the key is left out to get its default, because all settings can share
-            // that run.
+            // If possible, the run for comparison leaves the key out, because all settings can
+            // share this run.
             let plain = !subject.name.contains('.') && !Runs::worlds_give(subject.key);
             if let Some(own) = subject.from.as_ref().filter(|_| !plain) {
                 from.push((subject.key.to_owned(), own.clone()));

@@ -34,7 +34,7 @@ fn x(record: &RunRecord) -> String {
 }
 
 /// With a buffer of one bandwidth-delay product, a halved window should still fill the link. With a
-/// tenth of this buffer it should not (Appenzeller et al., 2004, section 2).
+/// tenth of this buffer it should leave the link partly idle (Appenzeller et al., 2004, section 2).
 #[test]
 fn a_buffer_of_one_product_keeps_the_link_busy() {
     let runs = run("buffer-sizing", "buffers", &[]);

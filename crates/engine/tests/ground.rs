@@ -29,7 +29,8 @@ fn two_interfaces_are_two_paths() {
     // ones.
     let second = value(&both, "link_utilization_wire", "all");
     assert!(second > 80.0, "{second}");
-    // Both interfaces of both ends are used, at one end for acknowledgements.
+    // Both interfaces of both end stations send: one station sends data, and the other
+    // acknowledgements.
     let used = value(&both, "link_load_used", "ring-up");
     assert!((used - 400.0 / 6.0).abs() < 1e-9, "{used}");
 }

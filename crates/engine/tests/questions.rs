@@ -130,7 +130,8 @@ fn handovers_of_a_leo_path_hold_packets_back() {
 }
 
 /// A message of 1 MiB takes 0.84 s on the path. Without interleaving a small message waits for the
-/// end of the current large one. With interleaving it waits only for packets in transit.
+/// end of the current large one. With interleaving the small message waits only for packets in
+/// transit.
 #[test]
 fn interleaving_takes_small_messages_past_large_ones() {
     let records = run("interleaving");

@@ -7,7 +7,7 @@ use anabranch_scenario::schema::json_schema;
 use serde_json::Value;
 
 /// Compares a page of docs/reference with the generated text. With `REFERENCE=write` in the
-/// environment the page is written.
+/// environment, first writes the text to the page.
 fn generated(name: &str, wanted: &str) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
     let path = format!("{folder}/{name}.md");

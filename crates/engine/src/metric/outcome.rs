@@ -149,8 +149,8 @@ fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
     members.get(range).unwrap_or_default()
 }
 
-/// Bytes of a member that count as carried at the end of the run. Bytes on the wire are counted
-/// only at links, so they are 0 here.
+/// Bytes of a member that count as carried at the end of the run. Members have no counter of bytes
+/// on the wire, so `Wire` counts the same bytes as `UniqueSegments` here.
 pub fn counted(tally: &FlowStats, counting: Counting) -> u64 {
     match counting {
         Counting::UniquePayload => tally.delivered,

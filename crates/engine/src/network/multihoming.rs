@@ -2,8 +2,8 @@
 //!
 //! SCTP knows all addresses of its peer, and selects a source address for each by the longest
 //! common prefix (RFC 6724 §5 rule 8). The two interfaces of each path of a flow therefore get
-//! addresses in the same network. This rule of the protocol stack alone then selects the specified
-//! path at both ends. All other interfaces keep their automatic addresses.
+//! addresses in the same network. Then this rule suffices for the protocol stack to select the
+//! specified path at both ends. Interfaces that belong to no path keep their automatic addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

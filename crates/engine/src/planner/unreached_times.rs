@@ -13,7 +13,8 @@ pub struct Times {
     longest: Option<TimeSpan>,
 }
 
-/// Earliest time of an event over the points, and whether no run reaches it.
+/// Earliest time of an event over all points, and whether the event occurs in no run because each
+/// run ends before it.
 #[derive(Clone, Copy, Debug)]
 struct First {
     earliest: TimeSpan,

@@ -1,7 +1,7 @@
-//! A proxy that splits TCP connections (RFC 3135 §3.1.1). It answers each SYN with the address of
-//! the destination, opens a second connection to that host with the address of the client, and
-//! forwards the bytes between the two connections. Both hosts see each other's addresses, so the
-//! split is transparent to them.
+//! A proxy that splits TCP connections (RFC 3135 §3.1.1). It answers each SYN from the address of
+//! the destination, opens a second connection to the destination from the address of the client,
+//! and forwards the bytes between the two connections. Both hosts see each other's addresses, so
+//! the split is transparent to them.
 //!
 //! Each of the two connections has separate settings, windows and loss recovery. The proxy
 //! acknowledges data before the other host has received it. A connection that fails may therefore

@@ -13,8 +13,8 @@ use crate::transport::{PacketLimit, SharedTransport};
 use crate::workload;
 
 /// Checks that the largest packets of each flow fit every link of its paths, for the initial routes
-/// and all later ones. Links with a sufficient MTU at some times are not checked, nor are flows
-/// whose packets a proxy may replace.
+/// and all later ones. A link whose MTU is sufficient at some time is not checked, and neither is a
+/// flow whose packets a proxy may replace.
 pub fn check(
     c: &mut Checker<'_>,
     built: &Built,

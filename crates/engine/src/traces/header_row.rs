@@ -178,8 +178,8 @@ const SHORT: &[&str] = &["s", "h", "b", "min", "bit", "bits"];
 enum Unit {
     /// A unit that specs support.
     Is(Quantity, &'static str),
-    /// Bits without a time. For a rate they count per second; for a size they are an error, because
-    /// sizes are in bytes.
+    /// Bits without a time. In the title of a rate they mean bits per second; in the title of a
+    /// size they are an error, because sizes are in bytes.
     Bits(&'static str),
     /// `kb` in lower case, which means kilobytes for a size but is ambiguous for a rate.
     Unclear(&'static str),

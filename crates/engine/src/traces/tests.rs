@@ -70,8 +70,8 @@ fn titles_say_the_units_of_their_columns() {
     assert!(error.contains("line 1: found the title"), "{error}");
 }
 
-/// Units are spelled as by iperf and other programs, also after a byte order mark or in a header
-/// row as written by numpy.
+/// Units should be read in the spellings of iperf and other programs, also after a byte order mark,
+/// and in a header row as numpy writes it.
 #[test]
 fn spellings_of_units_are_one_unit() {
     let rate = |text: &str| {

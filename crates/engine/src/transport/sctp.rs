@@ -229,8 +229,8 @@ impl Transport for Sctp {
     }
 
     fn idle(&self, [paths, most_paths]: [usize; 2]) -> Option<InvalidSetting> {
-        // If addresses may change, listing all addresses of a host has an effect even if it has
-        // only one.
+        // With `address_changes`, listing all addresses of a host has an effect even if the host
+        // has only one address.
         if self.application.multihomed && paths == 1 && !self.config.address_changes {
             let what = "found true; expected false, the default: it has no effect between hosts that have one interface each";
             return Some(InvalidSetting::new("multihomed", what));
