@@ -40,7 +40,7 @@ impl Choices {
         choices
     }
 
-    /// The words for a key, if its current value is one of them.
+    /// The allowed words for a key, if its current `value` is one of them.
     pub fn words(&self, key: &str, value: &str) -> Option<&[String]> {
         let words = self.0.get(key)?;
         words.iter().any(|word| word == value).then_some(words)
@@ -56,7 +56,7 @@ impl Choices {
     }
 
     /// Adds the words of the transport settings of a flow. If a setting refers to a parameter, the
-    /// words are those of the parameter.
+    /// words are added for the parameter.
     fn of_transport(&mut self, root: &SpecNode, flow: &SpecNode) {
         let (Some(name), Some(transport)) = (flow.own_name(), flow.get("transport")) else {
             return;

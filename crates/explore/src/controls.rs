@@ -109,7 +109,7 @@ struct ValueLocation<'a> {
 }
 
 /// Adds the control for a value, or for the values in a table or list. Text without a number gets a
-/// control only if it is `wanted`.
+/// control only if `wanted` is true.
 fn add(
     node: &SpecNode,
     place: &ValueLocation<'_>,

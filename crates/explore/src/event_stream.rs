@@ -60,7 +60,7 @@ pub enum ResponseLine<'a> {
     },
     /// The run failed.
     Failed {
-        /// The reason, for the user.
+        /// Reason of the failure, as text for the user.
         text: String,
     },
     /// The run was stopped, because a later run of the same pane has replaced it.
