@@ -111,7 +111,7 @@ pub struct Damage {
 struct ReadResult {
     /// Number of valid runs.
     runs: usize,
-    /// End of the last valid run.
+    /// Offset of the end of the last valid run, bytes.
     whole: usize,
     /// Invalid ranges, in order.
     damaged: Vec<Range<usize>>,
@@ -482,7 +482,8 @@ mod tests {
                 found.summed <= (MAX_FAILED_CHECKS + 2) * bytes.len(),
                 "{count}"
             );
-            // If the damage is small, the runs after it are found.
+            // The run after the damage is found only if the damage is small, because the failed
+            // checks are limited.
             let near = count == 10;
             assert_eq!(found.runs, usize::from(near));
             let bytes = match near {

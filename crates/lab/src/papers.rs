@@ -61,7 +61,8 @@ pub struct PaperFolder {
     pub name: String,
     /// Location of the folder.
     pub folder: Folder,
-    /// Folders with the same name that this one hides, in search order.
+    /// Folders with the same name that come later in the search path, so that this one hides them,
+    /// in search order.
     pub hides: Vec<Folder>,
 }
 

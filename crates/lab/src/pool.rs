@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// All threads work at the same time: each waits for the others.
+    /// All threads should work at the same time, because each waits for the others at the barrier.
     #[test]
     fn each_thread_takes_its_share() {
         let all = Barrier::new(4);

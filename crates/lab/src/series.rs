@@ -348,7 +348,7 @@ fn values<T: DataType>(
     present::<T>(group, index, None)
 }
 
-/// Values of a column and, if it is nullable, which rows have one.
+/// Reads the values of a column. If the column is nullable, also reads which rows have a value.
 fn present<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,

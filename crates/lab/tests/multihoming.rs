@@ -127,7 +127,7 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
 }
 
 /// Without losses nothing is random. The goodputs of this project and of ns-2.35 then differ by at
-/// most one message, which the end of the run cuts off.
+/// most one message, which is in transit at the end of the run.
 #[test]
 fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     const MESSAGE: f64 = 1452.0 * 8.0 / 99.5;

@@ -112,8 +112,8 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
         };
         let (mut forward, mut backward) = (direction(rng, weather), direction(rng, weather));
         // At most one link on a path flips bits. The checksum of TCP misses two opposite flips at
-        // the same bit position of two words, which would occur for 1 of 33 pairs of flips. It
-        // detects every single flip.
+        // the same bit position of two words, which would occur for 1 of 33 pairs of flips. A
+        // single flip is always detected.
         if number > 0 && !two_homes {
             forward.impairments.corruption = Probability::ZERO;
             backward.impairments.corruption = Probability::ZERO;
