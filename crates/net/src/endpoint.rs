@@ -205,8 +205,8 @@ impl Endpoint {
         }
     }
 
-    /// Accepts an association if one waits. `keeps`: the association still counts towards the
-    /// backlog.
+    /// Accepts an association if one waits. If `keeps` is true, the association counts towards the
+    /// backlog also after this call.
     fn try_accept(&self, keeps: bool) -> Result<Option<Association>, AcceptError> {
         let mut state = self.shared.lock();
         state.check_accepts()?;

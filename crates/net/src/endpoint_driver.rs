@@ -39,7 +39,7 @@ const LONG_RUN: usize = 16;
 /// after this time at the latest.
 const FINAL_SEND_TIMEOUT: Nanos = SECOND;
 
-/// An endpoint as the driver runs it.
+/// An endpoint, with the state that only the driver uses.
 #[derive(Debug)]
 pub(crate) struct EndpointDriver {
     shared: Arc<EndpointShared>,
@@ -516,7 +516,8 @@ fn drain_samples(state: &mut EndpointState) {
 const MAX_KNOWN_SENDERS: usize = 16;
 
 /// Makes the sender a known peer. It stays known until every association that has recorded it has
-/// ended. An association without an entry has ended, or was never reported.
+/// ended. Nothing is recorded for an association without an entry, because it has ended or was
+/// never reported to a user.
 fn record_sender(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,

@@ -77,7 +77,8 @@ pub(crate) struct ReceiveBuffers {
     /// The block to which single packets are copied, and a slice of the first packet in it.
     packed: BytesMut,
     first_packed: Option<Bytes>,
-    /// A slice of each block in use, from its start.
+    /// For each block in use, a slice from its start. When no other slice of a block exists, the
+    /// block is free again.
     lent: VecDeque<Bytes>,
 }
 

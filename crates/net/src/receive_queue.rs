@@ -248,8 +248,8 @@ impl FairReceiveQueue {
         self.unknown.push_back(arrival);
     }
 
-    /// Moves waiting packets to another queue until that is full. The other queue classifies the
-    /// senders.
+    /// Moves waiting packets to another queue until that is full. The other queue decides again
+    /// which senders are known.
     pub(crate) fn move_to(&mut self, other: &mut Self) {
         while other.has_room()
             && let Some(mut sender) = self.senders.pop_front()

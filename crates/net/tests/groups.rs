@@ -376,8 +376,8 @@ fn endpoints_are_added_and_removed_while_another_sends() {
                         }
                     };
                     if random.below(3) > 0 {
-                        // The endpoint is dropped during the handshake, or kept alive by its
-                        // association.
+                        // After a successful `connect`, only the association keeps the endpoint
+                        // alive. After a failure, dropping `own` ends the endpoint.
                         let up = own.connect(peer.clone()).await;
                         drop(own);
                         if let Ok(up) = up {

@@ -95,7 +95,8 @@ fn a_connect_to_a_host_without_sctp_ends_with_the_first_icmp_message() {
     });
 }
 
-/// If the process of the peer is killed, it sends nothing, but its UDP port is closed.
+/// A peer whose process is killed sends nothing, but its UDP port is closed, so the system answers
+/// packets with ICMP messages.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_association_ends_when_the_peers_port_is_closed() {

@@ -397,8 +397,8 @@ fn a_bind_that_cannot_be_says_why() {
 }
 
 /// If the driver did not wait for its socket, only a timer would wake it, and no timer expires in
-/// this test. The window fits the socket buffers, so that no packet is lost, because only a timer
-/// would retransmit it.
+/// this test. The window fits the socket buffers, so that no packet is lost: only a timer would
+/// retransmit a lost packet.
 #[test]
 fn bulk_waits_for_no_timer() {
     bounded(async {

@@ -8,8 +8,8 @@ use anabranch_net::{
 use common::{bounded, pair, pattern, without_timers};
 
 const PLAIN: SendOptions = SendOptions::new();
-/// Number of messages, small enough for any socket buffer: no packet is lost, because only a timer
-/// would retransmit it.
+/// Number of messages, small enough for any socket buffer, so that no packet is lost: only a timer
+/// would retransmit a lost packet.
 const MESSAGES: u32 = 8;
 
 #[test]

@@ -61,8 +61,8 @@ fn a_stream_of_messages_ends_with_the_error_that_ended_the_association() {
     });
 }
 
-/// The data exceeds both buffers, so that writes wait, and is written in other pieces than it is
-/// read.
+/// The data exceeds both buffers, so that writes wait, and is written and read in pieces of
+/// different sizes.
 #[test]
 fn bytes_come_as_they_were_written_whatever_the_messages_were() {
     bounded(async {

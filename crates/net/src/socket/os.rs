@@ -421,7 +421,8 @@ fn without_destinations(socket: &impl AsSystemSocket, address: IpAddr) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use nix::sys::socket::{setsockopt, sockopt};
-        // If this fails, each packet carries the address that is known anyway.
+        // A failure has no other effect than that each packet carries an address that is known
+        // anyway.
         let _ = match address {
             address if address.is_unspecified() => Ok(()),
             IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &false),
