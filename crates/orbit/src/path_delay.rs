@@ -201,8 +201,8 @@ mod tests {
                 .delay(0)
                 .is_some_and(|delay| delay < 5 * MILLISECOND)
         );
-        // After 40 minutes the satellite is on the other side of the Earth. It rises again one
-        // revolution of 5730 s after the start, minus half of its time in sight.
+        // After 40 minutes the satellite is on the other side of the Earth. It rises again 5730 s
+        // (one revolution) after the start, less half of the time for which it is in sight.
         let wait = pathway.delay(2400 * SECOND).expect("a path") / SECOND;
         assert!((3180..3220).contains(&wait), "{wait}");
         let mut pole = Pathway::new(&shell, place("90,0"), place("90,0"), &[], 0);

@@ -88,7 +88,8 @@ impl Router {
             .map(|number| self.constellation.position(number, at))
             .collect();
         let up = self.sights(self.from, &positions);
-        // Remaining delay from each satellite: down, and then by fibre.
+        // Remaining delay from each satellite: down to the other end, or down to a gateway and then
+        // by fibre.
         let mut down: Vec<Option<(f64, Option<usize>)>> = vec![None; positions.len()];
         for &(gateway, place, fibre) in &self.landings {
             for (number, distance) in self.sights(place, &positions) {
