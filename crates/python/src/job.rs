@@ -40,8 +40,8 @@ fn texts(plan: &Plan) -> Vec<&String> {
     request.overrides.iter().chain([&request.text]).collect()
 }
 
-/// The number of threads: the requested number, or one per core. If kinds are written in Python, a
-/// single one, because their threads would only wait for each other.
+/// The number of threads: the requested number, or one per core. By default it is 1 if kinds are
+/// written in Python, because their threads would only wait for each other.
 fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
     match jobs {
         Some(jobs) => jobs,

@@ -85,8 +85,8 @@ pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
     Ok(plan)
 }
 
-/// The added kinds on which runs may depend whose plan has these texts: kinds that the texts may
-/// name, and kinds that have replaced one of the project's.
+/// The added kinds on which the runs of a plan with these texts may depend: kinds that the texts
+/// may name, and kinds that have replaced one of the project's.
 fn named<'a>(added: &'a AddedKinds, texts: &[&String]) -> Vec<&'a KindCode> {
     let standing = |name: &str| registry::KINDS.iter().any(|known| known.name == name);
     let may = |code: &&KindCode| {
