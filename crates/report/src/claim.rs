@@ -335,8 +335,8 @@ impl<'a> ClaimEvaluation<'a> {
         (of, unit)
     }
 
-    /// For each other value of the sweeps that `of` fixes: its advantage over `of`. The sign is
-    /// reversed if the smallest value is the best.
+    /// For each other x of the sweeps that `of` fixes: the difference between the measure at this x
+    /// and the measure of `of`. The sign is reversed if the smallest value is the best.
     fn rivals(&self) -> (Vec<(Point, Samples)>, String) {
         let of = &self.claim.of;
         let (own, unit) = self.select(of, &of.at_point);
@@ -406,7 +406,7 @@ impl<'a> ClaimEvaluation<'a> {
                     .get(name)
                     .is_none_or(|wanted| wanted.all().iter().any(|wanted| same(wanted, x))),
             };
-            // A sweep that only the other side fixes remains part of the point.
+            // A sweep that only the other side of the comparison fixes remains part of the point.
             let has_all = fixed
                 .keys()
                 .all(|name| point.iter().any(|(it, _)| it == name));

@@ -42,7 +42,7 @@ pub struct ConstellationSeries {
     pub stations: Vec<SeriesRecord>,
     /// Series of the two satellites at the ends of each link.
     pub ends: Vec<SeriesRecord>,
-    /// Series of the utilization of these links.
+    /// Series of the utilization of each link, with the same member numbers as in `ends`.
     pub utilization: Vec<SeriesRecord>,
     /// Paths of flows, by their labels.
     pub paths: Vec<(String, SeriesRecord)>,

@@ -18,7 +18,7 @@ const INSTANTS: usize = 240;
 /// overlap too much.
 const WITH_SINGLE_RUNS: usize = 3;
 
-/// Share of the runs below the band, and share above it.
+/// Share of the runs below the band, which equals the share of the runs above it.
 const OUTSIDE: f64 = 0.1;
 
 impl Maker<'_> {
