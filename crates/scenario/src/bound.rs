@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 32;
 
 impl Bound {
     /// Value of the bound in the given unit, at a point of an experiment. A name in the expression
-    /// is that of a parameter at this point, or of a sweep whose x is used.
+    /// stands for the value of a parameter, or for the x of a sweep, at this point.
     ///
     /// # Errors
     /// The expression is invalid, or its result has the wrong kind.

@@ -62,7 +62,7 @@ pub enum PropagationModel {}
 /// time.
 pub type Propagation = KindChoice<PropagationModel>;
 
-/// Kind with a delay that depends only on time, and its parameter.
+/// Name of the kind whose delay depends only on time, and name of the parameter with this delay.
 const DETERMINISTIC: &str = "deterministic";
 const DELAY: &str = "delay";
 const ALLOW_REORDERING: &str = "allow_reordering";

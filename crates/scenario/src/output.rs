@@ -143,8 +143,8 @@ pub struct Row {
     #[serde(default)]
     pub occurrence: Option<u32>,
     /// Kind `events`: show the value of this probe of the same flow after the event, in place of
-    /// the time of the event. It is the last value that was recorded up to that time. `metric` is
-    /// its name in the reference data.
+    /// the time of the event. The value is the last one that was recorded up to the time of the
+    /// event. `metric` is the name of the value in the reference data.
     #[serde(default)]
     pub read_probe: Option<String>,
     /// Kind `steps`: also show the time from the first value to the value with this number (from

@@ -148,7 +148,7 @@ impl Extent {
 
 struct Walk<'a> {
     parameters: &'a [TableEntry],
-    /// State of each parameter; each is computed once.
+    /// State of each parameter; each parameter is computed only once.
     known: BTreeMap<String, Known>,
     /// Number of parameters that are being computed, each because the one before refers to it.
     open: usize,
