@@ -1,5 +1,5 @@
-//! Fuzz cases of random bytes, and earlier failures. The fuzz target `association` searches for
-//! more.
+//! Runs fuzz cases of random bytes, and cases that failed in the past. The fuzz target
+//! `association` searches for more cases.
 
 mod fuzz_case;
 #[path = "common/seeds.rs"]

@@ -1,5 +1,5 @@
-//! Handshakes that must succeed despite faults by a correct network or a malicious peer.
-//! `transfer_faults.rs` has the corresponding tests of transfers.
+//! Handshakes that must succeed despite faults that a correct network or a malicious peer can
+//! cause. `transfer_faults.rs` has the corresponding tests of transfers.
 
 use crate::common;
 

@@ -1,7 +1,7 @@
 //! Packets that a conforming peer would not send: forged cookies, wrong tags, invalid INITs, and
-//! out of the blue packets. They are answered according to the RFC, or not at all, and have no
-//! other effects. Invalid chunks are tested in `hostile_chunks.rs`. Tests for vulnerabilities of
-//! other stacks are here, in `cves.rs` or in the wire crate.
+//! out of the blue packets. These packets should be answered according to the RFC, or not at all,
+//! and have no other effects. Invalid chunks are tested in `hostile_chunks.rs`. Tests for
+//! vulnerabilities of other stacks are here, in `cves.rs` or in the wire crate.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! Chunks in an association that a conforming peer would not send. They are answered according to
-//! the RFC, or not at all, and have no other effects.
+//! Tests of chunks that arrive in an association, but that a conforming peer would not send. They
+//! should be answered according to the RFC, or not at all, and have no other effects.
 
 use crate::common;
 

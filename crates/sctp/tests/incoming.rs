@@ -1,5 +1,5 @@
-//! Incoming associations that wait for the user's decision: stored state, its limit, and the answer
-//! to each decision.
+//! Tests of incoming associations that wait for the user's decision: the stored state, the limit on
+//! this state, and the packet that each decision causes.
 
 use crate::common;
 
@@ -189,8 +189,8 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
     );
 }
 
-/// There is only one entry per peer, however often the peer restarts, because its previous attempt
-/// is gone.
+/// A peer that restarts while it waits should have only one entry, because its previous attempt is
+/// gone.
 #[test]
 fn a_restarted_peer_waits_once() {
     let mut hosts = Hosts::new(1, 2);

@@ -204,8 +204,8 @@ fn a_writable_association_is_notified_and_the_others_are_not_examined() {
     assert_eq!(steps(true), alone);
 }
 
-/// The notification is immediate if there is space or the association is closed. Released
-/// associations are not reported.
+/// An association should be reported as writable at once if it has buffer space or is closed.
+/// Released associations should not be reported.
 #[test]
 fn available_space_and_the_end_are_reported() {
     let mut crowd = Crowd::new(3, settings);

@@ -166,8 +166,8 @@ fn a_black_hole_is_left_and_all_arrives() {
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
 }
 
-/// The network reports its MTU. New packets should have this size at once, and data in flight
-/// should be retransmitted at once.
+/// The network reports its MTU by ICMP. New packets should have this size at once, and data in
+/// flight should be retransmitted at once.
 #[test]
 fn packet_too_big_is_taken_at_its_word() {
     for config in [discovering(), Config::default()] {

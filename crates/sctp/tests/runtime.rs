@@ -56,7 +56,7 @@ fn set_path(
     world.drain(A);
 }
 
-/// Number of packets with these chunks that `from` has sent over the network.
+/// Number of packets with these chunks that host `from` has sent over network number `network`.
 fn count(world: &World, from: usize, chunks: &str, network: u8) -> usize {
     let sent = world
         .shots

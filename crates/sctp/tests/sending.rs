@@ -1,5 +1,5 @@
-//! Comparison of `Endpoint::send` with `Association::send`. `Endpoint::send` does not poll an
-//! association if the message changes nothing.
+//! Tests that `Endpoint::send` causes the same packets as `Association::send`, although the
+//! endpoint does not poll the association if the message cannot change its output.
 
 use crate::common;
 

@@ -87,9 +87,9 @@ fn trouble(often: u64, seed: u64) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// The receiver counts chunk headers. It silently drops data that does not fit, even if this data
-/// fills a gap. The sender counts only user data and therefore sends more than fits. The difference
-/// is largest for small messages.
+/// A receiver with the profile `ns2` counts chunk headers as used buffer space. It silently drops
+/// data that does not fit, even if this data fills a gap. The sender counts only user data, and
+/// therefore sends more than fits, especially with small messages.
 #[test]
 fn an_ns2_receiver_takes_all_from_a_sender_that_counts_user_data() {
     for seed in 1..=10 {

@@ -1,5 +1,5 @@
-//! Tests of packets without a checksum (RFC 9653): who may send them, which packets are exceptions,
-//! and who accepts them.
+//! Tests of packets without a checksum (RFC 9653): who may send them, which packets must have a
+//! checksum nevertheless, and who accepts packets without one.
 
 use crate::common;
 

@@ -111,7 +111,8 @@ impl Ledger {
             .is_some_and(|it| it.contains(&number))
     }
 
-    /// Payload of `len` bytes for the next message, and its serial number.
+    /// Creates the payload of `len` bytes for the next message of an association. Returns it with
+    /// the serial number of the association.
     pub(super) fn write(
         &mut self,
         host: usize,
