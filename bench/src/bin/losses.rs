@@ -72,8 +72,8 @@ struct Simulated {
 
 impl Simulated {
     fn run(anabranch: &Path) -> Outcome<Self> {
-        // The directory is kept, so that an interrupted run is continued, and results are only read
-        // if the code has not changed.
+        // The directory is kept, so that an interrupted run can be continued. Stored results are
+        // used only if the code has not changed.
         let out = page::folder().join("../target/losses");
         let status = Command::new(anabranch)
             .arg("run")
@@ -344,7 +344,8 @@ fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
     Ok(rate.ok_or_else(failed)?)
 }
 
-/// Goodput of pion, bit/s; its program must be stopped.
+/// Goodput of pion, bit/s. The receiving program does not end by itself, so it runs in the
+/// background until it has printed the rate.
 fn race_of_pion(
     anabranch: &Path,
     pion: &Path,

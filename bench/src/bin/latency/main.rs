@@ -117,8 +117,9 @@ const APART: [usize; 7] = [THREAD, LOOP, DCSCTP, 9, BUSIES, BUSIES + 1, BUSIES +
 /// Duration of polling before blocking.
 const BUSY: Duration = Duration::from_micros(50);
 
-/// The processors that may be used, and whether each end should have its own.
+/// The processors that may be used.
 static PROCESSORS: OnceLock<CpuSet> = OnceLock::new();
+/// Whether each end should have a separate processor.
 static ARE_APART: AtomicBool = AtomicBool::new(false);
 
 fn main() -> Outcome<()> {
