@@ -161,7 +161,8 @@ fn begin_with(
             true => error,
             false => gone,
         })
-        // If another host has replaced the socket's host, it does not know the socket.
+        // Fails if another host has replaced that of the socket, because the new host does not know
+        // the socket.
         .and_then(|()| match fd {
             Some(fd) if system::peer(fd)?.pid != system::peer(line)?.pid => Err(gone),
             _ => Ok(()),

@@ -282,8 +282,8 @@ fn notifications_stay_between_the_messages_that_they_came_between() {
     assert_eq!(text(&output), "order\n");
 }
 
-/// Programs that end their threads with `pthread_cancel` then wait for these threads, which must
-/// not take forever.
+/// A program that ends a blocked thread with `pthread_cancel`, and then waits for this thread,
+/// should not wait forever.
 #[test]
 fn threads_that_wait_can_be_cancelled() {
     let folder = tempfile::tempdir().expect("a directory");
