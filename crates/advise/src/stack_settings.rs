@@ -15,8 +15,8 @@ const DCSCTP: u64 = 5 << 20;
 const STACKS: &[Stack] = &[
     Stack {
         name: "Linux",
-        // The kernel doubles SO_RCVBUF and advertises half of the result. It does not double
-        // sctp_rmem.
+        // The kernel doubles SO_RCVBUF and advertises half of the result, which is `buffer`. It
+        // does not double sctp_rmem, which must therefore be twice `buffer`.
         settings: |buffer, streams| {
             let twice = 2 * buffer;
             vec![
