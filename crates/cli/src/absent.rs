@@ -1,6 +1,6 @@
 //! Replacements for commands that this build lacks: each prints the feature that adds it. The
 //! command line is therefore the same in all builds. The functions are generic so that this module
-//! need not import the command line.
+//! need not import the types of the command line.
 #![cfg_attr(feature = "full", allow(unused_imports))]
 
 use crate::failure::Failure;

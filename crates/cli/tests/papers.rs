@@ -253,8 +253,8 @@ fn numbers_of_ones_own_are_judged_as_a_papers_are() {
     assert_eq!(status, Some(0), "{said}");
     let table = fs::read_to_string(here.join("out/tables/table-1.csv")).expect("a table");
     assert_eq!(table, VERDICTS);
-    // A spec without a table gets one table for each experiment, with the experiment's id as its
-    // location.
+    // A spec without a table gets one table for each experiment. Published values refer to such a
+    // table by the id of the experiment.
     let (before, _) = spec.split_once("[[table]]").expect("a table");
     write(
         &here.join("specs/plain.toml"),

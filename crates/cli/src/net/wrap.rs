@@ -195,8 +195,8 @@ fn check(program: &OsStr) -> Result<(), Failure> {
             "{} is linked statically; only calls of programs that load the C library can be caught",
             path.display()
         ))),
-        // A script is accepted without checking its interpreter, because most are dynamically
-        // linked.
+        // A script (`None`) is accepted without a check of its interpreter, because most
+        // interpreters are dynamically linked.
         Some(true) | None => Ok(()),
     }
 }

@@ -187,8 +187,8 @@ const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=applic
     c=IN IP4 0.0.0.0\r\na=mid:0\r\na=setup:actpass\r\na=sctp-port:5000\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n\
     a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n";
 
-/// A page of another server cannot use connections of this server, and an offer cannot fill its
-/// log.
+/// A web page of another server should not be able to occupy connections of this server, and an
+/// offer should not be able to fill its log.
 #[test]
 fn offers_take_little_of_a_server_of_data_channels() {
     let directory = tempfile::tempdir().expect("a directory");
