@@ -22,8 +22,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
 /// fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfilledCredit {
-    /// The counter continues to grow, and increases the window as soon as it is full again (RFC
-    /// 2960 §7.2.2, RFC 4960 §7.2.2).
+    /// The counter continues to grow, and increases the window as soon as the window is fully used
+    /// again (RFC 2960 §7.2.2, RFC 4960 §7.2.2).
     Keep,
     /// The counter is limited to cwnd, so that it suffices for one increase (RFC 9260 §7.2.2).
     Cap,
