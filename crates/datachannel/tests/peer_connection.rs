@@ -29,9 +29,9 @@ struct Client {
     origin: Instant,
     events: Vec<Event>,
     buffer: Vec<u8>,
-    /// Connectivity checks to the server and to the client. Each end needs them from the other
-    /// during a test.
     server: SocketAddr,
+    /// Connectivity checks to the server and to the client. The tests must send them, because both
+    /// ends have ICE lite, and each end needs checks from the other.
     checks: [Vec<u8>; 2],
     next_check: u64,
 }
