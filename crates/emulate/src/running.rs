@@ -112,7 +112,7 @@ impl<R> Drop for Running<R> {
 mod tests {
     use super::*;
 
-    /// A driver that counts its checks for a stop request.
+    /// Loop of a driver that counts how often it checks for a stop request.
     fn turn(shared: &Shared<u64>) {
         while !shared.stop.load(Ordering::Relaxed) {
             *shared.report.lock().expect("nobody panics") += 1;
