@@ -70,8 +70,8 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<KeyJudgement
     judge.all
 }
 
-/// Keys that had no effect at any of the points so far that set them. A key for both directions of
-/// a link has an effect if it has one in either direction.
+/// Keys that have had no effect so far, at any point that sets them. A key for both directions of a
+/// link has an effect if it has one in either direction.
 #[derive(Clone, Debug, Default)]
 pub struct IneffectiveKeys(BTreeMap<String, Option<Last>>);
 

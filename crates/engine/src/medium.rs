@@ -11,7 +11,7 @@ use anabranch_sim::wifi::{
     WifiParameters,
 };
 
-/// Copies the values that a spec sets over those of a parameter set.
+/// Replaces values of a parameter set by those that a spec sets.
 macro_rules! put {
     ($from:ident, $into:expr; $($name:ident as $field:ident $(: $convert:expr)?),+ $(,)?) => {
         $(if let Some(value) = $from.$name {
