@@ -14,7 +14,7 @@ pub struct InvalidValue {
     pub found: String,
     /// Description of the allowed values: `a time from 1 ms to 60 s, such as "250 ms"`.
     pub allowed: String,
-    /// Range alone, such as `1 ms to 60 s`.
+    /// The allowed range without further description, such as `1 ms to 60 s`.
     pub range: String,
     /// Allowed words; empty if there are none.
     pub words: Vec<String>,
