@@ -13,7 +13,8 @@ pub struct PacketCounts {
     pub delivered: u64,
     /// Packets that were dropped, by reason.
     pub dropped: DropCounts,
-    /// Packets on links; counted from the links' contents, and not from the other numbers.
+    /// Packets on links, as the links count them; not computed from the other numbers, so that all
+    /// of them can be checked for balance.
     pub in_flight: u64,
 }
 

@@ -272,7 +272,8 @@ impl Analytic {
             let packet = self.channel.land(now, &mut self.counters)?;
             return Some((self.to, packet));
         }
-        // An arriving packet, and all packets admitted before it, have already left the queue.
+        // An arriving packet, and all packets admitted before it, have already left the queue. They
+        // are counted as departed here at the latest, before this packet is removed.
         if self.left == 0 {
             self.release(now);
         }

@@ -39,7 +39,8 @@ pub(crate) struct WirelessLink {
     pub to: StationId,
     /// Packets accepted by this direction that have neither been delivered nor dropped.
     in_flight: u64,
-    /// Those of the packets in flight that are in the interface queue or on the air.
+    /// Number of packets in flight that are in the interface queue or on the air, and not in a
+    /// layer above.
     queued: usize,
     stats: LinkStats,
     pub(crate) probes: Option<Box<SimplexLinkProbes>>,

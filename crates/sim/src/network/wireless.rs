@@ -83,7 +83,7 @@ impl Network {
             self.take_all_entering(now, cell);
             self.schedule(now, cell);
         } else if joins < self.scheduler.get(self.simplex_links.len() + cell).at() {
-            // No other state has changed.
+            // Only this packet was added, so the medium's event can only become earlier.
             self.schedule_at(now, joins, cell);
         }
     }

@@ -6,14 +6,14 @@ use anabranch_transport::Nanos;
 
 use crate::topology::{Routing, Topology};
 
-/// State of all lanes as known to the routers.
+/// State of all simplex links as known to the routers.
 #[derive(Debug)]
 pub(super) struct Outages {
-    /// Changes in the order of time: the lane, and whether it goes down.
+    /// Changes in the order of time: time, index of the simplex link, and whether it goes down.
     changes: VecDeque<(Nanos, u32, bool)>,
     /// Time of the first change in `changes`; [`Nanos::MAX`] if there is none.
     next: Nanos,
-    /// For each lane, whether it is down.
+    /// For each simplex link, whether it is down.
     pub lanes_down: Vec<bool>,
 }
 
@@ -62,7 +62,7 @@ impl Outages {
         links.map(|ends| ends.contains(&true)).collect()
     }
 
-    /// Updates the lanes to `now`. Returns whether the state of a link has changed.
+    /// Updates the states to `now`. Returns whether the state of a link has changed.
     pub fn follow(&mut self, now: Nanos) -> bool {
         if self.next > now {
             return false;

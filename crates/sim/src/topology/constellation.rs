@@ -345,7 +345,7 @@ impl Topology {
 /// Receiver of the packets that a body (a satellite or a station) sends.
 #[derive(Clone, Copy, Debug)]
 enum Far {
-    /// Always the same body.
+    /// Every packet is received by the same body.
     Body(u32),
     /// The receiver that the packet specifies.
     Receiver(Receiver),

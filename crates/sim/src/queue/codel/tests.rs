@@ -97,7 +97,7 @@ impl Bench {
     }
 }
 
-/// Every 10 ms from 0 (inclusive) to `end` (exclusive).
+/// Times at which the transmitter calls the queue: every 10 ms from 0 to before `end`.
 fn every_10_ms(end: Nanos) -> impl Iterator<Item = Nanos> {
     (0..end / (10 * MS)).map(|n| n * 10 * MS)
 }
