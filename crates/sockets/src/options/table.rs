@@ -275,7 +275,8 @@ fn short(value: &[u8], at: usize) -> u16 {
     bytes.map_or(0, u16::from_ne_bytes)
 }
 
-/// The previous value, with those of the given ranges replaced that are not 0 in `given`.
+/// The previous value `before`, in which each of the byte ranges `parts` is replaced by that of
+/// `given`, unless all bytes of that range are 0.
 fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8> {
     let mut out = before.to_vec();
     for part in parts {
