@@ -67,7 +67,8 @@ impl Spurious {
         }
     }
 
-    /// Applies the result of the handshake.
+    /// Disables detection by timestamps and by duplicates if the handshake did not negotiate
+    /// timestamps or SACK.
     pub fn settle(&mut self, sack: bool, timestamps: bool) {
         self.by_timestamps &= timestamps;
         self.by_duplicates &= sack;
