@@ -222,6 +222,10 @@ mod tests {
             let meeting = Meeting::new(2, round % 2 == 0);
             thread::scope(|scope| {
                 let other = scope.spawn(|| [meeting.meet(), meeting.meet()]);
+                // The other part waits, and wakes when this one may have failed.
+                while meeting.arrived.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
                 assert!(meeting.meet().is_ok());
                 meeting.end();
                 let [first, second] = other.join().expect("no panic");
