@@ -27,9 +27,9 @@ discards! {
     Malformed = "malformed",
     /// The checksum is wrong (RFC 9260 §6.8).
     Checksum = "checksum",
-    /// A packet without a checksum that must have one: it contains an INIT or COOKIE ECHO, or this
-    /// end has not announced for its association that it accepts such packets (RFC 9653 §5.2,
-    /// §5.3).
+    /// A packet without a required checksum: it contains an INIT or COOKIE ECHO, or belongs to an
+    /// association for which this end has not announced that it accepts packets without a checksum
+    /// (RFC 9653 §5.2, §5.3).
     ZeroChecksum = "zero_checksum",
     /// Source or destination port 0 (RFC 9260 §3.1), or another endpoint's port.
     Port = "port",

@@ -505,7 +505,7 @@ impl Sender {
         }
     }
 
-    /// Whether there is a new chunk, and the path and its cwnd permit sending it.
+    /// Whether a new chunk is queued, and the state and the cwnd of the path permit sending it.
     #[inline(always)]
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()

@@ -536,7 +536,7 @@ fn everything_settles_where_stream_sequence_numbers_wrap() {
     seeds::each(3, |seed| {
         let Mixture(mixture) = Mixture::of(seed);
         // Interleaving is off, because I-DATA has no stream sequence numbers. Restarts and resets
-        // are off, because with them the numbers would begin again before they wrap.
+        // are off, because they would set the numbers back before the numbers wrap.
         let without = 1 << Mixture::INTERLEAVING | 1 << Mixture::RESTARTS | 1 << Mixture::RESETS;
         let with = 1 << Mixture::PARTIAL_RELIABILITY;
         let mut scenario = Scenario::new(seed, Mixture((mixture & !without) | with));

@@ -3,8 +3,8 @@
 //! 10 and 250 ms, packets of 1500 bytes, bulk data, and an application that is always ready.
 //!
 //! The values of ns-2.35 (Debian's `ns2`, its SCTP with four missing reports) are packets per
-//! second over the 399.5 s after the start: one run without loss, because nothing is random then,
-//! otherwise the mean of several runs.
+//! second over the 399.5 s after the start: the result of one run if there is no loss, because
+//! nothing is random then, and else the mean of several runs.
 
 use crate::common::moves;
 
@@ -335,8 +335,9 @@ fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
     assert!(advantage[3] < 1.02, "at 60 KiB: {advantage:?}");
 }
 
-/// Limits of a flow: the fraction of the time with a window below one packet, and the maximum
-/// buffer used by gaps, for one stream and four, with buffers of 15 and 35 KiB.
+/// How the receive buffer limits a flow: the fraction of the time with a window below one packet,
+/// and the maximum buffer space used while TSNs are missing. For one stream and four, with buffers
+/// of 15 and 35 KiB.
 #[test]
 fn small_buffers_close_the_window_and_large_ones_do_not() {
     for (streams, buffer_kib, closed, width, max_receive_buffer_used) in [

@@ -534,8 +534,8 @@ fn cve_2006_2272_a_cookie_echo_in_pieces() {
 }
 
 /// CVE-2015-1421 and CVE-2014-5077: both ends connect at the same time, and the INITs have AUTH
-/// parameters, although AUTH is off here (RFC 4895 §3): Random, Chunk List, Requested HMAC
-/// Algorithm, some of them without a value.
+/// parameters, although AUTH is off here (RFC 4895 §3): Random, Chunk List and Requested HMAC
+/// Algorithm, of which some have no value.
 #[test]
 fn cve_2015_1421_and_2014_5077_a_collision_with_the_parameters_of_auth() {
     const RANDOM: u16 = 0x8002;

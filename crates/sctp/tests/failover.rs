@@ -32,8 +32,8 @@ fn two_homes(config: &Config) -> World {
     World::with_configs(with_homes(A, 2, config), with_homes(Z, 2, config))
 }
 
-/// A connects to both addresses of Z, so that both are confirmed from the start; both ends are
-/// established and have been idle for some time.
+/// A connects to both addresses of Z, so that both addresses are confirmed from the start. Returns
+/// when both ends are established and have been idle for some time.
 fn established(world: &mut World) -> (AssociationId, AssociationId) {
     let remote = [address(Z, 0), address(Z, 1)];
     let a = world.endpoints[A]

@@ -141,7 +141,7 @@ fn incomplete_messages_are_dropped() {
 }
 
 /// A peer may abandon a message without sending its last fragment, and start another message before
-/// its FORWARD TSN.
+/// it sends the FORWARD TSN.
 #[test]
 fn a_message_may_begin_where_another_was_to_end() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -400,8 +400,9 @@ fn points_and_numbers_out_of_reach_are_refused() {
     assert_eq!(rig.read(), ["0;", "65536;"]);
 }
 
-/// A partially delivered message is not skipped by its stream sequence number alone, and no other
-/// data of its stream is delivered between its parts.
+/// A FORWARD TSN that lists the stream of a partially delivered message, but does not reach the
+/// TSNs of the message, does not skip the message. No other data of its stream is delivered between
+/// its parts.
 #[test]
 fn numbers_do_not_skip_what_is_being_delivered() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));

@@ -31,10 +31,10 @@ impl Association {
     }
 
     /// Whether `cookie` is outdated: it has the current local tag, but was created before the peer
-    /// announced its current tag. In COOKIE-ECHOED, the peer's INIT and INIT ACK may have arrived
-    /// in a different order than they were sent. If the peer sent its INIT ACK after its INIT, it
-    /// will answer the COOKIE ECHO of this side. Therefore the cookie is discarded until T1-cookie
-    /// has expired once, and accepted afterwards.
+    /// announced its current tag. In COOKIE-ECHOED this is uncertain, because the peer's INIT and
+    /// INIT ACK may have arrived in the reverse order. If the peer sent the INIT ACK last, it will
+    /// answer this side's COOKIE ECHO. Therefore the cookie is discarded until T1-cookie has
+    /// expired once, and accepted afterwards.
     pub(crate) fn knows_better(&self, cookie: &Cookie) -> bool {
         let State::Active(Tcb { peer, stage, .. }) = &self.state else {
             return false;

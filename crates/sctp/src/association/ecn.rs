@@ -101,9 +101,9 @@ impl Association {
         }
     }
 
-    /// Determines whether a written packet with `chunks` DATA chunks contains only new DATA: in
-    /// this case [`Sender::never_marked`] still has the value `before` that it had before the
-    /// packet was written.
+    /// Determines whether a written packet with `chunks` DATA chunks contains only new DATA. If it
+    /// does, [`Sender::never_marked`] still has the value `before`, read before the packet was
+    /// written.
     ///
     /// [`Sender::never_marked`]: crate::tx::Sender::never_marked
     pub(crate) fn note_written(&mut self, chunks: usize, before: u64) {

@@ -98,9 +98,9 @@ impl Association {
     /// if events precede it. This method is for users that process data before a message is
     /// complete, or accept messages of any length.
     ///
-    /// Parts of one message are returned in order. No other data of its stream is returned before
-    /// its last part, but data of other streams may come in between. Messages are returned in parts
-    /// if they fill the receive buffer, or are longer than
+    /// Parts of one message are returned in order. Between the parts no other data of the same
+    /// stream is returned, but data of other streams may be. Messages are returned in parts if they
+    /// fill the receive buffer, or are longer than
     /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point).
     /// [`Event::PartialDeliveryAborted`] reports a message that will not be completed.
     ///
@@ -175,8 +175,8 @@ impl Association {
         !self.withholds_events() && self.events.take_news()
     }
 
-    /// Called after packets were sent. Checks the requests for [`Output::Writable`] and
-    /// [`Output::Sent`].
+    /// Called after packets were sent. Checks whether a requested [`Output::Writable`] or
+    /// [`Output::Sent`] is now due.
     #[inline(always)]
     pub(crate) fn note_sending(&mut self) {
         if self.events.follows_sending() {

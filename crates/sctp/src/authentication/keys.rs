@@ -112,7 +112,7 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// Stops using the key for sent packets; received packets are still verified with it.
+    /// Stops using the key for sent packets. Received packets are still verified with this key.
     ///
     /// # Errors
     /// There is no such key, or it is the active key.

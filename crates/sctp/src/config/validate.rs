@@ -99,8 +99,8 @@ impl Config {
         Ok(CheckedConfig(Arc::new(self)))
     }
 
-    /// Checks every setting and switch against its range, and their consistency.
-    /// [`Endpoint::new`](crate::Endpoint::new) calls it.
+    /// Checks that every setting and switch is within its range, and that they are consistent with
+    /// each other. [`Endpoint::new`](crate::Endpoint::new) calls it.
     ///
     /// # Errors
     /// The first invalid setting, with its value and the allowed values.
@@ -177,8 +177,8 @@ impl Config {
         }
     }
 
-    /// Returns an error if the setting `name` differs from its default although it has no effect,
-    /// for the reason `why`.
+    /// Refuses a setting without effect: returns an error with the reason `why` if the setting
+    /// `name` differs from its default.
     ///
     /// # Errors
     /// The setting differs from its default.

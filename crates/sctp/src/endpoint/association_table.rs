@@ -1,9 +1,9 @@
 //! Associations of an endpoint, found by the peer's address and port.
 //!
 //! A verified address (RFC 9260 §5.4) belongs to one association. Other associations may list the
-//! address as unverified. They receive only their own packets from it, identified by their tags. A
-//! peer that lists the address of another host therefore neither locks out that host nor
-//! impersonates it (RFC 5062 §2).
+//! address as unverified. Such an association receives only its own packets from the address,
+//! identified by its tag. A peer that lists the address of another host therefore neither locks out
+//! that host nor impersonates it (RFC 5062 §2).
 
 mod detached;
 
@@ -49,8 +49,8 @@ impl Hash for Key {
 }
 
 /// Maximum number of associations examined that list the same address and tag. Tags drawn by this
-/// endpoint are unique. Only peers can cause equal tags, because they choose their own tags, and
-/// only their own associations suffer from that.
+/// endpoint are unique. Only peers can cause equal tags, because peers choose their own tags. A
+/// peer that does this harms only its own associations.
 const MAX_ALIKE: usize = 4;
 
 /// Source, destination and common header of a packet: lookup key of the last flow.

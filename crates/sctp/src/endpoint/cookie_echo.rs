@@ -328,8 +328,9 @@ impl Endpoint {
         Some(slot)
     }
 
-    /// Prepares the restart of an association with `tag`: removes its lookup keys, and invalidates
-    /// cookies with the former tag if it differs. The caller must index the association next.
+    /// Prepares the restart of the association in `slot` with the new tag `tag`: removes its lookup
+    /// keys, and invalidates cookies with the tag `former` if the two tags differ. The caller must
+    /// index the association next.
     pub(super) fn replace_incarnation(&mut self, now: Nanos, slot: u32, former: u32, tag: u32) {
         if former != tag {
             let life = self.config.valid_cookie_life;

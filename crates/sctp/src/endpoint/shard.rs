@@ -2,7 +2,7 @@
 //! from the viewpoint of peers.
 //!
 //! The shards have one port at the same addresses, so a peer sees a single SCTP endpoint, which has
-//! at most one association with it (RFC 9260 §1.2). A verification tag identifies the shard,
+//! at most one association with this peer (RFC 9260 §1.2). A verification tag identifies the shard,
 //! because each shard draws tags of a separate class. An INIT has no tag (§8.5.1 A), and a
 //! reflected tag is the peer's (§8.5.1 B, C), so packets with either must be assigned to a shard by
 //! the peer's address. Therefore the driver, which knows the other shards, stores the verified
@@ -40,7 +40,7 @@ pub trait ShardPeers: Debug + Send {
     fn claimant(&self, port: u16, address: IpAddr, tag: u32) -> Option<u32>;
 }
 
-/// Shard membership of an endpoint; `None` inside if it is the only one at its port.
+/// Shard membership of an endpoint; `None` inside if the endpoint is the only one at its port.
 #[derive(Debug, Default)]
 pub(super) struct Shard(Option<Box<ShardMembership>>);
 

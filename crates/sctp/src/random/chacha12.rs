@@ -12,9 +12,9 @@ use multiversion::{multiversion, target::match_target};
 /// Number of words per block.
 pub(super) const BLOCK: usize = 16;
 
-/// Number of rounds, alternately along columns and diagonals. The loop over them is not unrolled,
-/// because the unrolled code is six times as large, and fetching it takes longer than the time it
-/// saves.
+/// Number of rounds, alternately along columns and diagonals. The loop over the rounds is not
+/// unrolled: unrolled code is six times as large, and the processor loses more time by fetching it
+/// than it saves by the missing loop.
 const ROUNDS: usize = 12;
 
 /// Two blocks, as words in stream order.

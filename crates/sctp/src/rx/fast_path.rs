@@ -33,8 +33,8 @@ pub(crate) enum ReceiveOutcome<'a> {
 }
 
 impl Receiver {
-    /// Processes chunks of a packet until one needs the slow path: the DATA `frame`, then `rest`.
-    /// Returns the number of processed chunks, and the remainder.
+    /// Processes the chunks of a packet, first the DATA `frame` and then `rest`, until a chunk
+    /// needs the slow path. Returns the number of processed chunks, and the remainder.
     #[inline(always)]
     pub(crate) fn take_run<'a>(
         &mut self,

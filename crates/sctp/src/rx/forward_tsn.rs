@@ -34,8 +34,8 @@ pub(super) struct Skipped {
     pub number: Mid,
 }
 
-/// Dropped message: its stream, its number if that must be skipped, and the event if it was
-/// partially delivered.
+/// Dropped message: its stream; its number, if the number must be skipped; and the event for the
+/// user, if the message was partially delivered.
 type Dropped = (u16, Option<Mid>, Option<Abandoned>);
 
 impl Receiver {

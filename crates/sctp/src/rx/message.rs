@@ -111,8 +111,8 @@ pub struct ReceivedMessage {
 }
 
 /// Complete message, or next part of a message in partial delivery (RFC 9260 §6.9, §11.1.7: the
-/// partial flag). The parts of a message are delivered in order and without gaps. Until its last
-/// part no other message of its stream is delivered, but other streams continue.
+/// partial flag). The parts of a message are delivered in order and without gaps. Between the parts
+/// no other message of the same stream is delivered, but other streams continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedPart {

@@ -39,9 +39,10 @@ pub(super) struct ReadyQueue {
 
 /// Positions of parts in partial delivery, while there are such messages or empty slots.
 ///
-/// Slots are numbered in the order of use. The slots of complete messages are counted by the number
-/// of delivered messages ([`ReceiverStatistics::messages`](crate::ReceiverStatistics::messages)),
-/// so the number of a slot is this count, `delivered`, plus the number of other slots before it.
+/// Slots are numbered in the order of use. The number of the next slot is the sum of two counts:
+/// the delivered complete messages
+/// ([`ReceiverStatistics::messages`](crate::ReceiverStatistics::messages), here `delivered`), and
+/// all other slots so far (`more`).
 #[derive(Debug, Default)]
 struct Places {
     /// Slot numbers of parts in partial delivery, by stream; some of them may have been read.

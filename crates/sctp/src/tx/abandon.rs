@@ -179,8 +179,8 @@ impl Sender {
         }
     }
 
-    /// Chunk that would be retransmitted next, and the policy that forbids it; `None` if it is
-    /// allowed.
+    /// Chunk that would be retransmitted next, and the policy that forbids its retransmission;
+    /// `None` if the retransmission is allowed.
     fn next_forbidden(&self, now: Nanos, paths: &Paths) -> Option<(Tsn, AbandonPolicy)> {
         let forbidden = |tsn| Some((tsn, self.forbids(now, tsn)?));
         match self.uses_paths_at_once() {

@@ -364,7 +364,7 @@ impl Sender {
 
     /// Length in bytes of the user data of the next chunk, at most `most`, for a packet with `room`
     /// bytes left. `behind`: other chunks precede it. If a message must be fragmented anyway, its
-    /// first fragment may be shorter, so that it fills the packet.
+    /// first fragment may be shorter, so that this fragment fills the packet.
     #[inline(always)]
     pub(super) fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
@@ -383,7 +383,8 @@ impl Sender {
         }
         self.burst.packets += 1;
         let full = self.burst.packets >= self.profile.max_burst;
-        // Under ns-2.35's rule the burst limit applies once: it ends when it has blocked a packet.
+        // Under ns-2.35's rule the burst limit applies once: after it has blocked a packet, it no
+        // longer applies.
         if self.burst.armed
             && full
             && self.path_allows_new(id, paths)

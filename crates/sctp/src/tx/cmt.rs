@@ -34,8 +34,8 @@ pub(super) struct Cmt {
 /// State of concurrent multipath transfer for each path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Each {
-    /// Exit point of the path's fast recovery, which lasts until all its TSNs up to this one are
-    /// acknowledged or sent on another path.
+    /// Exit point of the path's fast recovery, which lasts until all TSNs of the path up to the
+    /// exit point are acknowledged or sent on another path.
     recovery_until: Option<Tsn>,
     /// Lower bound of the unacknowledged TSNs that were sent once, on this path.
     fresh_from: Option<Tsn>,

@@ -1,9 +1,9 @@
 //! Memory of a sender for unacknowledged data, and its limits against a misbehaving peer.
 //!
 //! Data reported by Gap Ack Blocks must be stored, because the receiver may renege on it (RFC 9260
-//! §6.2.1 D). It is not in flight, so it counts against neither cwnd nor the peer's window. Without
-//! a limit, a peer that reports all TSNs but the first could make the sender store all data of the
-//! user.
+//! §6.2.1 D). Such data is not in flight, so it counts against neither cwnd nor the peer's window.
+//! Without a limit, a peer that reports all TSNs but the first could make the sender store all data
+//! of the user.
 
 use super::Sender;
 use crate::config::Config;
@@ -13,13 +13,12 @@ use crate::config::Config;
 const BESIDE_A_MESSAGE: usize = 192;
 
 /// Additional overhead in bytes of a message with PR-SCTP options while a part of it is in flight:
-/// its limits and its TSNs.
+/// records of its policy and of its TSNs.
 const BESIDE_TERMS: usize = 384;
 
-/// Maximum number of bytes that are sent and not cumulatively acknowledged.
-/// If messages on many streams are received after one gap, the peer's user can read them, so they
-/// do not occupy the peer's window. Only this limit then stops the sender, like the send buffer on
-/// Linux.
+/// Maximum number of bytes that are sent and not cumulatively acknowledged. The peer's user can
+/// read messages received after a gap on other streams, so these messages do not occupy the peer's
+/// window. Only this limit then stops the sender, like the send buffer on Linux.
 pub(super) fn most_unacknowledged(config: &Config) -> u64 {
     if !config.profile.unacknowledged_bounded {
         return u64::MAX;

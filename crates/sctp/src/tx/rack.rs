@@ -306,8 +306,8 @@ impl Sender {
         }
     }
 
-    /// Sends a tail loss probe after its timer has expired: one packet of new data, or else the
-    /// last chunk again (TLP_send_probe).
+    /// Sends a tail loss probe, because the probe timer has expired: one packet of new data, or if
+    /// there is none, the last chunk again (TLP_send_probe).
     fn probe_tail(&mut self, now: Nanos, id: PathId, paths: &mut Paths) {
         let may = paths
             .get(id)

@@ -507,9 +507,9 @@ impl Sender {
             .map_or(0, |chunk| chunk.transmissions)
     }
 
-    /// Marks chunks in flight on path `id` that are larger than its decreased MTU permits, because
-    /// they were lost for their size. They are retransmitted without a reduction of cwnd, and
-    /// fragmented by IP (RFC 9260 §6.9, §7.3).
+    /// Marks chunks in flight on path `id` that are larger than the path's decreased MTU permits.
+    /// They were lost because of their size. They are retransmitted without a reduction of cwnd,
+    /// and fragmented by IP (RFC 9260 §6.9, §7.3).
     pub(crate) fn mark_oversize(&mut self, id: PathId, paths: &mut Paths) {
         let extra = paths.max_user_data() - self.most_user_data(paths);
         let most = paths.get(id).max_user_data() - extra;

@@ -124,8 +124,8 @@ impl OutStream {
     }
 }
 
-/// Partly sent message. Without interleaving, its stream sends no other data before its last
-/// fragment (RFC 9260 §6.9).
+/// Partly sent message. Without interleaving, its stream sends no other data until the last
+/// fragment is sent (RFC 9260 §6.9).
 #[derive(Debug)]
 struct Started {
     stream: u16,

@@ -1,5 +1,5 @@
-//! Network between two hosts. It loses, delays, duplicates and corrupts packets, changes its MTU,
-//! and has a NAT that loses its mapping. Routers and attackers send ICMP messages, and the hosts'
+//! Network between two hosts. The network loses, delays, duplicates and corrupts packets, its MTU
+//! changes, and its NAT loses mappings. Routers and attackers send ICMP messages, and the hosts'
 //! clocks may jump.
 
 use std::collections::BTreeMap;

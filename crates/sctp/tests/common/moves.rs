@@ -14,8 +14,8 @@ pub fn due_again(endpoint: &Endpoint, now: Nanos) -> Option<String> {
     is_due(endpoint, now).then(|| format!("{endpoint:?}"))
 }
 
-/// Checks an endpoint that was in state `before` and due, has handled its timeouts at `now`, and
-/// has sent all output.
+/// Checks an endpoint that was due in the state `before`, and has since handled its timeouts at
+/// `now` and sent all output.
 ///
 /// # Panics
 /// The endpoint is still due, and its state is unchanged.

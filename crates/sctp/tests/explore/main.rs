@@ -43,7 +43,7 @@ fn explore(scenario: &Scenario) {
     assert!(worlds >= scenario.at_least, "{worlds} worlds");
 }
 
-/// Both users may connect, close and abort; both may connect at once.
+/// Both users may connect, close and abort in any order, and may connect at the same time.
 #[test]
 fn handshake_and_collision() {
     explore(&Scenario {

@@ -236,7 +236,7 @@ impl World {
         &mut self.lives[place]
     }
 
-    /// Sends a numbered message. Returns its number, or `None` if it was not accepted.
+    /// Sends a numbered message. Returns the number, or `None` if the message was not accepted.
     pub fn send(&mut self, host: usize) -> Option<u32> {
         let id = self.live(host)?;
         let number = self.next_message;

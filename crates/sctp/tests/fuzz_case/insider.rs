@@ -1,4 +1,4 @@
-//! Malicious peer that has completed the handshake. It knows all tags, and its chunks are
+//! Malicious peer that has completed the handshake. The peer knows all tags, and its chunks are
 //! well-formed.
 
 use std::net::IpAddr;
@@ -87,8 +87,8 @@ impl Scenario<'_> {
         let mut chunks = Vec::new();
         for turn in 0..count {
             let offset = match how & 7 {
-                // Orders of the TSNs: ascending; descending; from both ends alternately; every
-                // second one; descending in pairs; each one twice.
+                // Orders in which the peer sends TSNs: ascending; descending; from both ends
+                // alternately; every second TSN; descending in pairs; each TSN twice.
                 0 => turn + 1,
                 1 | 2 => count - turn,
                 3 if turn % 2 == 0 => turn / 2 + 1,

@@ -107,7 +107,8 @@ impl Association {
         let mut wait = rto;
         if result == ReConfigResult::AlreadyInProgress {
             outstanding.renumber = true;
-            // If the requests of both ends crossed, the ends must not repeat them at the same time.
+            // If the requests of both ends crossed, a repetition at the same time would cross
+            // again.
             let crossed = outstanding.crossed || !outstanding.is_of_association();
             wait = if ours_is_later && crossed { 3 } else { 1 } * rto;
             // An association reset may take longer, because the peer must first deliver its data in

@@ -1,6 +1,6 @@
 //! DAC: SACKs are delayed despite reordering between paths and report the number of packets they
-//! acknowledge, so that a missing TSN receives one report per later packet (Iyengar et al. 2006,
-//! delayed ack for CMT). The two high bits of a SACK's flags, which are zero in RFC 9260 §3.3.4,
+//! acknowledge, so that a missing TSN receives one report per later packet ("delayed ack for CMT"
+//! of Iyengar et al. 2006). The two high bits of a SACK's flags, which are zero in RFC 9260 §3.3.4,
 //! contain this number, 1 to 3. `rx/sack_policy.rs` contains the receiver side.
 
 use anabranch_wire::Tsn;
@@ -27,8 +27,9 @@ impl Sender {
         }
     }
 
-    /// Number of missing reports that the current SACK is worth for `tsn`: the number of packets
-    /// that it acknowledges, if all of them were sent on one path and after `tsn`; if not, one.
+    /// Number of missing reports for `tsn` that the current SACK counts as: the number of packets
+    /// that the SACK acknowledges, if all these packets were sent on one path and after `tsn`; else
+    /// one.
     pub(in crate::tx) fn reports_of(&self, tsn: Tsn, newly: &Newly) -> u32 {
         let Some(cmt) = self.cmt.as_ref().filter(|cmt| cmt.delayed_ack) else {
             return 1;

@@ -426,9 +426,9 @@ impl Walked {
     }
 }
 
-/// Compares overlapping resets of some streams and of all streams with the simple implementation:
-/// the deferred messages must be the same, and released messages must be queued in the order in
-/// which the user queued them, over all streams.
+/// Compares overlapping resets of some streams and of all streams with a simple implementation: the
+/// deferred messages must be the same, and released messages must be queued in the order in which
+/// the user queued them, over all streams.
 #[test]
 fn released_messages_equal_those_of_a_plain_queue() {
     let mut held = 0;

@@ -155,8 +155,8 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
         if lost {
             t3(&mut rig);
         }
-        // One chunk at the start of the gap is acknowledged and thus never retransmitted; each
-        // search starts there.
+        // Each search starts at the start of the gap, because one chunk there is acknowledged and
+        // thus never retransmitted.
         rig.sack(0, &[(1, 1)], 65536);
         let sacks = 400;
         let cost = steps(|| {
@@ -164,7 +164,8 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
                 rig.sack(0, &[(1, 1), (MANY - count, MANY - 1)], 65536);
             }
         });
-        // Each report takes a few steps to examine its chunk, and the last report to mark it.
+        // Each report needs a few steps to examine its chunk, and the last report also to mark the
+        // chunk.
         let allowed = 6 * (reports + 1) * u64::from(MANY) + u64::from(sacks) * 4 * SEARCH;
         assert!(
             cost < allowed,
