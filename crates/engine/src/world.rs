@@ -163,7 +163,7 @@ pub fn link_names(spec: &Spec) -> Vec<String> {
     network::link_names(spec)
 }
 
-/// Runs one unit. Its samples and its record are written to `sink`.
+/// Executes one run. Its samples and its record are written to `sink`.
 ///
 /// # Errors
 /// [`WorldError`].
@@ -237,7 +237,7 @@ pub fn run_divided(
     finish((unit, point), seed, simulated, sink)
 }
 
-/// Number of parts into which the world of a unit is divided if it is shared by `threads` threads;
+/// Number of parts into which the world of a run is divided if it is shared by `threads` threads;
 /// at most `threads`.
 ///
 /// # Errors
@@ -251,7 +251,7 @@ fn owners(point: &PlannedPoint, threads: usize) -> Result<Vec<u32>, WorldError> 
     division::divide(point, &build(point)?, threads).map_err(WorldError::Indivisible)
 }
 
-/// Builds the world of a unit, or a part of it, and runs it.
+/// Builds the world of a run, or a part of this world, and simulates it.
 fn simulate(
     (unit, point): (&PlannedRun<'_>, &PlannedPoint),
     seed: Seed,

@@ -80,8 +80,8 @@ fn a_transfer_goes_on_after_a_handover() {
             "1 s" => 1.0,
             _ => 3.0,
         };
-        // The silence lasts at least as long as there is no cell, and at most until the backed-off
-        // timer expires after that.
+        // Nothing is delivered while there is no cell, and afterwards until the backed-off timer
+        // expires.
         assert!(
             silence > gap && silence < 2.0 * gap + 2.5,
             "{gap}: {silence}"

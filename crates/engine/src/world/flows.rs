@@ -82,7 +82,7 @@ fn attach_member(
     );
     tally.series = recording.series_of(&kinds.probes, flow, member.index);
     tally.once = needs.numbers.then(DuplicateCheck::default);
-    // Answers require that transfers are tracked, even if no metric does.
+    // A workload with answers requires that transfers are tracked, even if no metric requires it.
     let told_apart = needs.transfers || workload.facts().answered;
     tally.transfers = told_apart.then(TransferTracker::default);
     if let Some((owners, part)) = context.part {

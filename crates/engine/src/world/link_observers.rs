@@ -27,7 +27,7 @@ impl LinkObservers {
         self.0.borrow().is_empty()
     }
 
-    /// Passes a sample to the observers of its direction.
+    /// Passes a sample to the observers of its link and direction.
     pub fn tell(&self, sample: &LinkSample) {
         let mut lanes = self.0.borrow_mut();
         for observing in lanes
