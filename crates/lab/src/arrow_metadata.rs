@@ -36,7 +36,7 @@ const DURATION: u8 = 18;
 /// `Precision.DOUBLE`.
 const DOUBLE: u16 = 2;
 
-/// The schema of these columns.
+/// Encodes the Arrow schema of these columns.
 pub fn encode(fields: &[ColumnField]) -> String {
     let mut out = Builder::default();
     let fields: Vec<u32> = fields.iter().map(|it| field(&mut out, it)).collect();

@@ -216,8 +216,8 @@ pub fn run_some(
     Ok(own.len())
 }
 
-/// Executes the unfinished runs among `units`. Returns all records if reading the stored ones would
-/// give the same records; otherwise `None`.
+/// Executes the unfinished runs among `units`. Returns for each run its record, or `None` if the
+/// stored record must be read, because it differs from the record in memory.
 fn run_units(
     units: &[PlannedRun<'_>],
     threads: usize,
@@ -254,7 +254,7 @@ fn run_units(
     Ok(records)
 }
 
-/// Executes units on `jobs` threads and returns their records in the order of the units. Results
+/// Executes the runs `units` on `jobs` threads and returns their records in the same order. Results
 /// are not stored on disk, and recorded samples are dropped.
 ///
 /// # Errors
@@ -276,14 +276,14 @@ pub fn in_memory(
     })
 }
 
-/// Processes all units on this many threads, and returns the results in the order of the units.
-/// After the first error no further unit is started.
+/// Processes all runs on this many threads, and returns the results in the order of the runs. After
+/// the first error no further run is started.
 fn each<T: Send>(
     threads: usize,
     units: &[&PlannedRun<'_>],
     work: impl Fn(&PlannedRun<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
-    // Units are distributed one at a time, because their durations differ.
+    // Runs are distributed one at a time, because their durations differ.
     pool::each(threads, (units.len(), 1), |place| work(units[place]))?
 }
 
@@ -320,8 +320,8 @@ fn run_unit(
     Ok(record)
 }
 
-/// Executes a unit. Its samples are written to `part`, which is renamed to `path` when they are
-/// complete.
+/// Executes a run. Its samples are written to the file `part`, which is renamed to `path` when they
+/// are complete.
 fn run_recorded(
     unit: &PlannedRun<'_>,
     seed: u64,

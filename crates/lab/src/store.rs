@@ -179,7 +179,7 @@ impl Store {
         self.runs().join(format!("{key}.parquet"))
     }
 
-    /// The record of a finished run; `None` unless it is stored, belongs to this unit and kind of
+    /// The record of a finished run; `None` unless it is stored, belongs to this run and kind of
     /// runner, and has complete samples.
     pub fn finished(
         &self,
@@ -242,8 +242,8 @@ impl Store {
         self.assemble_known(plan, runner, pool::all_cores(), Vec::new())
     }
 
-    /// Like [`Self::assemble`], for records that are already in memory: `known` has them in the
-    /// order of the units, and may be shorter than the units.
+    /// Like [`Self::assemble`], for records that are already in memory: `known` has the records in
+    /// the order of the plan's runs, and may end before the last run.
     pub(crate) fn assemble_known(
         &self,
         plan: &Plan,

@@ -20,8 +20,8 @@ fn run(unit: &PlannedRun<'_>, threads: usize) -> Result<(RunRecord, Vec<String>)
     Ok((record, series.collect()))
 }
 
-/// Compares the results of a unit with one thread and with several. Returns whether its world can
-/// be divided.
+/// Compares the results of a run with one thread and with several. Returns whether its world can be
+/// divided.
 fn compare(unit: &PlannedRun<'_>, case: &str) -> bool {
     let one = run(unit, 1).unwrap_or_else(|error| panic!("{case}: {error}"));
     let mut divided = false;
@@ -352,8 +352,8 @@ fn a_world_that_cannot_be_divided_says_why() {
     }
 }
 
-/// A series that both ends of a flow record should keep only the ends of this flow in the same
-/// part.
+/// If a series is recorded at both ends of a flow, only the ends of this flow should have to stay
+/// in the same part.
 #[test]
 fn only_recorded_flows_are_kept_together() {
     let text = |recorded: &str, probes: &str| {

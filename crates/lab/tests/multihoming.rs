@@ -29,7 +29,7 @@ fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Pla
     })
 }
 
-/// The x values of a unit or record, in the order of the sweeps.
+/// The x values of a run or record, in the order of the sweeps.
 fn x_of(point: &[(String, anabranch_scenario::value::SweepValue)]) -> Vec<String> {
     point.iter().map(|(_, x)| x.to_string()).collect()
 }

@@ -146,7 +146,7 @@ fn three_shards_put_together_are_one_run() {
     }
 }
 
-/// A runner that executes this number of units and fails at the next.
+/// A runner that executes this number of runs and fails at the next run.
 struct Killed(AtomicUsize);
 
 impl Runner for Killed {

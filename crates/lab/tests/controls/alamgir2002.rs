@@ -51,7 +51,8 @@ fn differing(tables: &[Table]) -> usize {
 }
 
 impl Judged {
-    /// Whether cells, columns or traces provide evidence against a world.
+    /// For the cells and the columns of the table and for the traces: whether they show that this
+    /// world differs from the paper's world.
     fn against(&self, right: &Judged) -> [bool; 3] {
         // Three or more of twelve cells differ by chance in one of fifty tables. The limit for
         // p-values is divided by the number of columns.
