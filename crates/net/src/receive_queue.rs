@@ -81,7 +81,7 @@ impl Budget {
         self.packets == 0 || self.bytes == 0
     }
 
-    /// Deducts one packet of this size.
+    /// Deducts one packet of `bytes` bytes from the budget.
     pub(crate) fn spend(&mut self, bytes: usize) {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);

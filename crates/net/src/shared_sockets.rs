@@ -62,7 +62,8 @@ impl SharedSockets {
         ))
     }
 
-    /// Like [`SharedSockets::on_packets`]. With a handle, the sockets belong to a shard group.
+    /// Like [`SharedSockets::on_packets`]. If `shard_handle` is given, the sockets belong to a
+    /// shard group.
     pub(crate) fn given_in_group(
         config: &Config,
         shard_handle: Option<ShardHandle>,

@@ -182,7 +182,7 @@ mod tests {
         Pin::new(&mut driver_timer).await;
         let took = TokioRuntime::current().expect("a runtime").now() - begin;
         assert!(took >= year && took < year + Duration::from_secs(1));
-        // The later of the two settings applies.
+        // The timer is set to a later time and then to an earlier one: the last setting applies.
         Pin::new(&mut driver_timer).reset(begin + year * 2);
         assert!(!has_rung(&mut driver_timer).await);
         tokio::time::resume();
