@@ -105,7 +105,7 @@ pub struct Tree {
     edges: Vec<u32>,
     /// Next node, `via`, and ground flag of the edge that each node uses.
     next: Vec<Option<(u32, u32, bool)>>,
-    /// Nodes in ascending order of cost, as far as the last computation determined it.
+    /// Nodes in ascending order of cost; only those that the last computation processed.
     order: Vec<u32>,
 }
 
