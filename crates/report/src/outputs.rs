@@ -35,7 +35,7 @@ pub struct Outputs<'a> {
     pub paper: Option<String>,
 }
 
-/// Introductory text from the caller.
+/// Introductory text of a report, which the calling program provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Introduction {
     /// Text; each line is a paragraph.

@@ -136,7 +136,8 @@ fn no_difference_is_shown_and_not_assumed() {
         judged(&text("0.05"), more([0.0; 3])).verdict,
         Verdict::Reproduced
     );
-    // An interval of about ±0.3 is too wide to decide about 0.001 of 100.
+    // An interval of about ±0.3 is too wide to show that the difference is within 0.001 of the
+    // reference 100, which is 0.1.
     assert_eq!(
         judged(&text("0.001"), more([0.0; 3])).verdict,
         Verdict::Compatible

@@ -7,11 +7,11 @@ use crate::outputs::Outputs;
 /// Requested number of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestedReplications {
-    /// The number in the spec.
+    /// The number of replications in the spec.
     All,
-    /// The reduced number of `--quick`.
+    /// The smaller number of replications that `--quick` selects.
     Quick,
-    /// This number for each experiment.
+    /// This number of replications for each experiment.
     Count(u32),
 }
 
