@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 pub trait KindFamily: Sized + 'static {
     /// Name of the family in a vocabulary and in schemas, such as `Loss`.
     const NAME: &'static str;
-    /// Description of a member in error messages, such as `a loss model`.
+    /// Description of a kind of the family in error messages, such as `a loss model`.
     const WHAT: &'static str;
     /// Key that selects the kind of a table.
     const TAG: &'static str = "kind";
