@@ -89,7 +89,8 @@ fn forwards(world: &World) -> Vec<(u32, Vec<(u16, u16)>)> {
         .collect()
 }
 
-/// Drops the packets of A with DATA for which `lost` returns true. Packets are counted from 0.
+/// Drops each packet of A with DATA for whose number `lost` returns true. These packets are
+/// numbered from 0.
 fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {

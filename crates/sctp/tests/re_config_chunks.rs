@@ -404,7 +404,7 @@ fn answers_to_nothing_that_was_asked_change_nothing() {
     }
     assert_eq!(rig.bad(), 3);
     assert!(rig.world.told(Z).is_empty());
-    // The next TSNs should be ignored in a response that must not have them.
+    // The fields with the next TSNs should be ignored if a response has them although it must not.
     assert_eq!(rig.ask(&[answer(0, Some((Tsn(1), Tsn(2))))]), []);
     assert_eq!(rig.world.told(Z).len(), 1);
     assert_eq!(rig.ask(&[answer(0, None)]), [], "answered before");

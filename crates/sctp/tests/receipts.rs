@@ -34,7 +34,8 @@ fn receipts(world: &World) -> Vec<(u64, DeliveryStatus)> {
     .collect()
 }
 
-/// Drops the packets of A with DATA for which `lost` returns true. Packets are counted from 0.
+/// Drops each packet of A with DATA for whose number `lost` returns true. These packets are
+/// numbered from 0.
 fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {

@@ -25,7 +25,8 @@ const BOTH: usize = SEND_BUFFER + RECEIVE_BUFFER as usize;
 /// Memory of an association independent of its buffers, including the current packets.
 const FIXED: usize = 128 << 10;
 const TAG: u32 = 7_001;
-/// A window larger than all data. Only cwnd and the limits of the sender itself apply.
+/// Window that the peer advertises. It is larger than all data, so that only cwnd and the limits of
+/// the sender itself apply.
 const WINDOW: u32 = 16 << 20;
 
 /// An endpoint that sends all data of its user, and a hand-made peer that sends arbitrary reports.

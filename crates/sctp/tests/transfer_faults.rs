@@ -1,5 +1,5 @@
-//! Transfers with faults that a correct network or a malicious peer can cause. All of them should
-//! end well.
+//! Transfers with faults that a correct network or a malicious peer can cause. The data should
+//! arrive in the end, or the association should fail in time.
 
 use crate::common;
 

@@ -11,7 +11,8 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
 use common::*;
 
-/// Messages that were reported to A as undelivered, and the events after them.
+/// Messages that were reported to A as undelivered, and the events of a closed or restarted
+/// association, which must follow them.
 fn undelivered(world: &World) -> (Vec<UndeliveredMessage>, Vec<Event>) {
     let (mut all, mut behind) = (Vec::new(), Vec::new());
     for event in world.told(A) {

@@ -249,7 +249,7 @@ fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
         [0, 0, 4 * SECOND, 4 * SECOND, 8 * SECOND, 8 * SECOND],
         "pairs"
     );
-    // Each answer ends with the info of its HEARTBEAT.
+    // Each HEARTBEAT ACK should contain the info of the HEARTBEAT that it answers.
     let answers: Vec<_> = world
         .shots
         .iter()

@@ -16,8 +16,8 @@ use crate::common::*;
 
 /// Maximum number of steps per case.
 const MAX_ACTS: usize = 200;
-/// Maximum number of packets that one packet may cause: an answer, and a HEARTBEAT to each address
-/// in it.
+/// Maximum number of packets that one received packet may cause: an answer, and a HEARTBEAT to each
+/// address that it lists.
 const MAX_ANSWERS: usize = 64;
 /// Maximum number of addresses of a peer.
 const MAX_ADDRESSES: usize = 64;
