@@ -56,9 +56,9 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Source directory of a dependency, as reported by cargo. cargo needs the sources of all
-/// dependencies of the workspace for it. Missing ones are fetched here, because the build of a
-/// single package fetches only its own.
+/// Source directory of a dependency, as reported by `cargo metadata`. This command needs the
+/// sources of all dependencies of the workspace. It fetches missing ones, because the build of a
+/// single package fetches only the dependencies of that package.
 fn source_of(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let output = Command::new(env::var("CARGO")?)
         .args(["metadata", "--format-version", "1", "--locked"])
