@@ -2,9 +2,9 @@
 //! in EFAULT instead of a signal.
 //!
 //! In calls that send a request to the host, the kernel copies the arguments ([`read`], [`write`]).
-//! For messages, this would cost an additional system call each. There the kernel accesses the
-//! parts itself, while the msghdr and the memory that it refers to are only checked against the
-//! address space of a process ([`is_out_of_reach`]).
+//! In calls that transfer a message, this would cost an additional system call. There, the kernel
+//! itself accesses the parts of the message. The msghdr and the memory to which it refers are only
+//! checked against the address space of a process ([`is_out_of_reach`]).
 
 use std::ffi::{c_int, c_void};
 

@@ -44,8 +44,8 @@ fn prepare(page: &str, folder: &Path, needs: &[&str]) -> Option<String> {
 }
 
 /// Runs a script in the network namespace of this thread, and passes each line of its output to
-/// `each` until that returns true. Returns all output, and whether `each` has returned true or, if
-/// it has not, the script has succeeded.
+/// `each` until that returns true. Returns true if `each` has returned true, or if the script has
+/// ended with success. Also returns all output.
 fn run(folder: &Path, script: &str, mut each: impl FnMut(&str) -> bool) -> (bool, String) {
     let mut command = Command::new("bash");
     let others = std::env::var("PATH").unwrap_or_default();

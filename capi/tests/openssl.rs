@@ -69,7 +69,7 @@ fn script(body: &str) -> Option<String> {
 }
 
 /// Messages should arrive in both directions, also after a change of the keys. Then the client
-/// closes the connection. Both ends are OpenSSL and use this stack by the sockets API.
+/// closes the connection. Both ends are OpenSSL and use this stack through the sockets API.
 #[test]
 fn openssl_with_itself() {
     let said = script(

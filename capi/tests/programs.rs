@@ -310,7 +310,8 @@ fn a_server_restarts_at_its_port() {
     assert_eq!(text(&output), "restarted\n");
 }
 
-/// The host has AUTH enabled, as by Linux's `net.sctp.auth_enable`; no socket enables it.
+/// AUTH is enabled for all sockets of the host, as by Linux's `net.sctp.auth_enable`, and not by a
+/// socket option of the program.
 #[test]
 fn a_dtls_library_changes_the_keys_of_auth() {
     let folder = tempfile::tempdir().expect("a directory");
