@@ -94,7 +94,7 @@ pub fn ranking(question: &Question, executor: TrialExecutor<'_>) -> Result<Ranki
     })
 }
 
-/// How long the runs for the ranking are measured, which is determined by a short run of each
+/// Determines the measured duration of the runs for the ranking, from a short run of each
 /// candidate.
 fn brief(
     question: &Question,

@@ -50,7 +50,8 @@ fn a_dear_path_is_measured_for_less_time() {
         assert!(measured >= own.begin, "no less counts than is left out");
         (measured.0, question)
     };
-    // A run has only one or two packets per round trip, so it is cheap.
+    // A run has only one or two packets per round trip, so it is cheap and has the maximum
+    // duration.
     let (slow, question) = timed(64_000, 100 * MILLISECOND);
     assert_eq!(slow, question.most_measured().0);
     // A run has 80 packets per millisecond, and a SACK for every second packet.
