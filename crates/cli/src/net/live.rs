@@ -148,7 +148,8 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
         let observer = Recorder {
             kept: Arc::clone(&kept),
             probes,
-            // The endpoint's clock starts when it is bound.
+            // The endpoint's clock, and with it the times of its samples, starts when the endpoint
+            // is bound.
             begin: origin.elapsed().as_nanos() as Nanos,
         };
         Endpoint::bind_with(

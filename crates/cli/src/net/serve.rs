@@ -342,8 +342,8 @@ async fn say(association: &Connection, text: ControlMessage) {
 
 /// Sends every message back on its stream.
 async fn echo(association: &Connection, count: &mut Count) -> Result<(), String> {
-    // The client requested this number of streams but may accept fewer; stream numbers are then
-    // taken modulo the number that it accepts.
+    // The client may accept fewer streams than it requested for its own messages. The stream
+    // numbers of replies are therefore taken modulo the number that it accepts.
     let outwards = association
         .association()
         .status()

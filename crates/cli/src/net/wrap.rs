@@ -30,7 +30,7 @@ const LIBSCTP: &str = "libsctp.so.1";
 /// Environment variable with the path of the library.
 const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
 
-/// Runs the program, and an SCTP host until it ends.
+/// Runs the program, and an SCTP host until the program ends.
 pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let port = arguments.udp_port.or(arguments.peer_udp_port);
     if let (true, Some(port)) = (arguments.is_ip(), port) {
