@@ -191,8 +191,9 @@ mod tests {
         assert_eq!(it.cwnd(), 6000);
     }
 
-    /// The window is limited, because 2^24 segments would be unreasonable. A loss reduces it in
-    /// relation to the bytes in flight.
+    /// At a round-trip time of 600 ms, an acknowledgement in slow start would add 2^24 segments, so
+    /// the window is limited. After a loss the window is half of the bytes in flight, and not half
+    /// of the previous window.
     #[test]
     fn the_window_has_an_end_and_a_loss_finds_the_flight() {
         let mut it = control(4000, 1 << 60);

@@ -348,7 +348,8 @@ fn a_set_has_one_user_at_a_time() {
     store.save(1, saved(300));
     assert_eq!(store.take(0, &1), Some(saved(300)));
     assert_eq!(store.take(0, &1), None, "another flow uses it");
-    // The flow saves its observations while it runs, and the set remains reserved for it.
+    // The flow saves its observations while it runs. The saved parameters then remain reserved for
+    // this flow.
     store.save(1, saved(200));
     assert_eq!(store.take(0, &1), None);
     store.release(&1, false);
