@@ -101,7 +101,8 @@ fn translate(error: webpki::Error) -> Error {
         E::BadDer | E::BadDerTime | E::TrailingData(_) => CertificateError::BadEncoding,
         E::CertExpired { .. } | E::InvalidCertValidity => CertificateError::Expired,
         E::CertNotValidYet { .. } => CertificateError::NotValidYet,
-        // The issuer has the name of a trusted authority, but not its key.
+        // With `InvalidSignatureForPublicKey`, the issuer has the name of a trusted authority but
+        // another key, so it counts as unknown.
         E::UnknownIssuer | E::InvalidSignatureForPublicKey => CertificateError::UnknownIssuer,
         E::RequiredEkuNotFoundContext(_) => CertificateError::InvalidPurpose,
         other => CertificateError::Other(OtherError(Arc::new(other))),

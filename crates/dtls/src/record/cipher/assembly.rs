@@ -95,7 +95,8 @@ mod tests {
         (0..length).map(one).collect()
     }
 
-    /// Compares both libraries for contents of all lengths around the block sizes.
+    /// Compares the ciphers of this module with those of `rust`, for contents of all short lengths
+    /// and of some lengths of whole packets and records.
     #[test]
     fn both_libraries_seal_and_open_the_same_records() {
         for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::Chacha20Poly1305] {

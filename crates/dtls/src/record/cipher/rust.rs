@@ -113,7 +113,8 @@ mod tests {
 
     use super::*;
 
-    /// Overwriting is an optional feature of these crates. AES-GCM consists of AES and GHASH.
+    /// Overwriting keys is an optional feature of the cipher crates, so this test fails to compile
+    /// if it is disabled. AES is checked because AES-GCM consists of AES and GHASH.
     #[test]
     fn keys_are_overwritten_when_they_are_dropped() {
         fn is_overwritten<T: ZeroizeOnDrop>() {}
