@@ -140,7 +140,7 @@ fn a_heartbeat_comes_back_unchanged() {
 }
 
 /// RFC 9260 §3.2: reserved flags should be ignored, in each chunk and in each state in which the
-/// chunk has an effect. The defined flags are not changed.
+/// chunk has an effect. The flags that are defined for the chunk keep their values in this test.
 #[test]
 fn reserved_flags_are_ignored() {
     let flagged = |chunk: &Chunk, used: u8| {
