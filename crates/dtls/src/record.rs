@@ -226,8 +226,8 @@ impl OpeningKey {
             self.window.next(),
             u16::from_be_bytes([header[1], header[2]]),
         );
-        // Checked before the expensive decryption. The result is of no use to an attacker, because
-        // it depends only on the sequence number that the record claims.
+        // The replay window is checked before the expensive decryption. The result is of no use to
+        // an attacker, because it depends only on the sequence number that the record claims.
         if !self.window.is_new(number) {
             return Err(OpenError::Replayed);
         }
