@@ -132,8 +132,8 @@ impl Driver {
         }
     }
 
-    /// Advances the world to `at`. This fails only for agents that send endlessly at one time,
-    /// which gateways do not.
+    /// Advances the world to `at`. This fails only for agents that send endlessly without any time
+    /// passing, which gateways do not.
     fn advance(&mut self, at: Nanos) {
         let at = at.max(self.world.now());
         let ran = self.world.run_until(at);

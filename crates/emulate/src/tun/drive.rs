@@ -133,8 +133,8 @@ impl Driver {
         ready
     }
 
-    /// Advances the world to the present. This fails only for agents that send endlessly at one
-    /// time, which this world does not have.
+    /// Advances the world to the present. This fails only for agents that send endlessly without
+    /// any time passing, which this world does not have.
     fn advance(&mut self) {
         let at = self.clock.now().max(self.world.now());
         let ran = self.world.run_until(at);
