@@ -22,7 +22,7 @@ pub use chunk_types::ChunkTypes;
 pub use keys::{KeyError, SharedKeys};
 pub(crate) use parameters::{AuthParameters, AuthParametersBuilder, RANDOM_LEN};
 
-/// Use of AUTH by an endpoint.
+/// Whether an endpoint offers AUTH (RFC 4895), and whether it requires AUTH of its peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Authentication {

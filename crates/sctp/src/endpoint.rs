@@ -288,8 +288,8 @@ impl Endpoint {
         }
     }
 
-    /// Next association with new output since it was last returned here. The caller should drain
-    /// `poll_transmit` after it has taken messages, because this opens the receive window.
+    /// Next association that has new output since this method last returned it. The caller should
+    /// drain `poll_transmit` after it has taken messages, because this opens the receive window.
     #[inline]
     pub fn poll_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
         self.table.next_ready()?;

@@ -26,8 +26,8 @@ impl<T> Default for LazyBox<T> {
 }
 
 impl<T: IsEmpty> LazyBox<T> {
-    /// Whether the collection is not empty. An empty collection is usually not allocated, so that
-    /// no other memory is read.
+    /// Whether the collection is not empty. An empty collection is usually not allocated, so this
+    /// check usually reads no other memory.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         match &self.0 {

@@ -328,7 +328,7 @@ pub enum AbandonPolicy {
     Lifetime,
     /// The limit of retransmissions was reached.
     Retransmissions,
-    /// A message of higher priority needed its space.
+    /// A message of higher priority needed its space in the send buffer.
     Priority,
 }
 

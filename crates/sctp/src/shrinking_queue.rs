@@ -1,8 +1,8 @@
 //! FIFO queue that releases its memory when it becomes empty.
 //!
 //! Otherwise an idle association would retain the memory of its largest queue, which would no
-//! longer be in the processor's caches at its next activity. Released memory is reused by another
-//! association while it is still cached.
+//! longer be in the processor's caches at its next activity. Another association reuses the
+//! released memory while the memory is still in the caches.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};

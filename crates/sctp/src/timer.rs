@@ -70,7 +70,7 @@ impl Timers {
         let others = self.others.as_mut();
         let other = others.and_then(|it| it.top().map(|top| (it, top)));
         match (self.first, other) {
-            // If both are due at the same time, the lower slot is first.
+            // If slot 0 and the first entry of the heap are due at the same time, slot 0 is first.
             (Some(at), other) if other.as_ref().is_none_or(|(_, (then, _))| at <= *then) => {
                 (at <= now).then(|| {
                     self.first = None;

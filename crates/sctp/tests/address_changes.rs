@@ -377,8 +377,8 @@ fn nothing_is_changed_without_authentication() {
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// The address in an ASCONF is used to find the association for this packet only, and is not
-/// verified by it.
+/// The address in an ASCONF only serves to find the association of that packet, and is not verified
+/// thereby.
 #[test]
 fn the_address_in_an_asconf_finds_the_association_for_one_packet_only() {
     let mut rig = Rig::new();

@@ -52,7 +52,7 @@ impl Association {
     ///
     /// To change keys during an association, both ends add the new key by [`SharedKeys::set`], and
     /// then both select it by [`SharedKeys::activate`]. When [`Event::PeerAuthKey`] has reported
-    /// that the peer uses it, they remove the old key by [`SharedKeys::delete`].
+    /// that the peer uses the new key, they remove the old key by [`SharedKeys::delete`].
     ///
     /// # Errors
     /// AUTH is not offered, or the error of `change`.

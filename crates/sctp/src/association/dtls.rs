@@ -267,7 +267,7 @@ impl Association {
     }
 
     /// Whether unprotected user data is buffered although there are no keys yet. An authentic peer
-    /// sends nothing between its key management message and the answer to it.
+    /// does not send such data, because it waits for the answer to its key management message.
     fn holds_clear_data(&self) -> bool {
         let Some(dtls) = &self.dtls else { return false };
         let keyless = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_none();

@@ -33,8 +33,8 @@ impl Association {
         }
         if interest.messages() {
             let message = self.poll_message_before(interest).map(Output::Message);
-            // No message is returned if an event precedes it, or if it is too long, which closes
-            // the association; the event is returned instead.
+            // There is no message if an event precedes it, or if it was too long and has closed the
+            // association. Return the event instead.
             return message.or_else(|| self.poll_event_in_order(interest).map(Output::Event));
         }
         if interest.parts() {

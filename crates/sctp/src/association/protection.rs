@@ -55,8 +55,8 @@ pub struct ProtectionMut<'a> {
 }
 
 impl ProtectionMut<'_> {
-    /// Installs keys for packets of this end, which are used from now on. Restart keys are only
-    /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
+    /// Installs keys for packets that this end sends, and uses the keys from now on. Restart keys
+    /// are only stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
     ///
     /// # Errors
     /// The epoch is neither the next epoch nor in use, restart keys are installed before any other
@@ -88,7 +88,7 @@ impl ProtectionMut<'_> {
     }
 
     /// Removes keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.7). Returns
-    /// whether there were any.
+    /// whether such keys were installed.
     pub fn remove_keys(&mut self, id: KeyId) -> bool {
         let dtls = self.association.dtls.as_mut();
         dtls.is_some_and(|it| it.remove(id))

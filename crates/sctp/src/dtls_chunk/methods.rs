@@ -61,7 +61,7 @@ impl Default for KeyMethods {
 
 impl KeyMethods {
     /// User-defined methods: the user exchanges messages with payload protocol identifier 4242 and
-    /// installs the keys. At least one identifier, in descending order of preference.
+    /// installs the keys. `identifiers`: at least one, in descending order of preference.
     pub fn external(identifiers: &[u8]) -> Self {
         let identifiers = if identifiers.is_empty() {
             &[0]

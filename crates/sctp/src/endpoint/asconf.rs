@@ -17,7 +17,7 @@ const MAX_ASCONFS: usize = 4;
 impl Endpoint {
     /// Association found by the address in one of the packet's ASCONFs, if the verification tag
     /// matches. All ASCONFs of the packet are tried, because the first ASCONF may be a
-    /// retransmission that contains an address which this ASCONF itself has already removed (RFC
+    /// retransmission that contains an address which was removed when the ASCONF first arrived (RFC
     /// 5061 §5.5). The AUTH before the ASCONF is verified later.
     pub(super) fn by_asconf(&mut self, arrival: &Arrival, packet: &Packet<'_>) -> Option<u32> {
         if !(ASCONF.wanted)(&self.config) {

@@ -46,9 +46,10 @@ pub(super) enum Input {
     Icmp(Nanos, QuotedPacket, IcmpError),
     /// The unanswered control chunk should be retransmitted immediately.
     RepeatControl,
-    /// Another peer has verified this address, which is not verified here.
+    /// The peer of another association has verified this address, which this association has not
+    /// verified.
     Disown(IpAddr),
-    /// This address belongs to another peer, even if it is verified here.
+    /// This address belongs to another peer, even if this association has verified the address.
     Lose(IpAddr),
     /// Close this association to make space for another peer.
     Displace,

@@ -331,7 +331,7 @@ impl AssociationTable {
     }
 
     /// Changes the tag of the association, which waits for an INIT ACK, to `tag`; returns the
-    /// previous tag. The caller must index it next.
+    /// previous tag. The caller must index the association next.
     pub(super) fn renew_tag(&mut self, slot: u32, tag: u32) -> Option<u32> {
         let former = self.get_mut(slot)?.replace_tag(tag);
         if self.by_tag.get(&former) == Some(slot) {

@@ -73,8 +73,8 @@ pub enum DetachError {
     NotEstablished,
 }
 
-/// Association that its driver owns, apart from the [`Endpoint`] that demultiplexes packets. A
-/// detached association is [`Send`], contains all its state, and dereferences to the
+/// Association that its driver owns, separately from the [`Endpoint`], which demultiplexes the
+/// packets. A detached association is [`Send`], contains all its state, and dereferences to the
 /// [`Association`] for its user.
 ///
 /// # Order of calls

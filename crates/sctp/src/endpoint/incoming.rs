@@ -124,7 +124,7 @@ impl PendingIncoming {
     }
 
     /// Whether the user has accepted the association of this cookie. If the user has not decided,
-    /// its packet is stored, if there is space.
+    /// the packet with the cookie is stored, if there is space.
     pub fn approves(
         &mut self,
         arrival: Arrival,
@@ -137,7 +137,7 @@ impl PendingIncoming {
         if self.holds(cookie.local_tag) {
             return Err(Some(DiscardReason::Undecided));
         }
-        // A restarted peer replaces its earlier COOKIE ECHO.
+        // The new COOKIE ECHO of a restarted peer replaces its earlier one.
         let (remote, port) = (arrival.path.remote, cookie.remote_port);
         let same =
             |it: &HeldCookieEcho| it.arrival.path.remote == remote && it.incoming.port == port;

@@ -74,8 +74,8 @@ impl RetiredTags {
         }
     }
 
-    /// History of the association with this tag and a cookie created at `created_at`; `None` if it
-    /// was not closed.
+    /// History of the association with this tag and a cookie created at `created_at`; `None` if the
+    /// association was not closed.
     pub(super) fn past(&mut self, now: Nanos, tag: u32, created_at: Nanos) -> Option<TagHistory> {
         self.forget_expired(now);
         if self.tags.contains_key(&tag) {

@@ -12,8 +12,8 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-/// Driver's table of the peers of all shards, as seen by one shard. Several shards may call it
-/// concurrently, so each result may be outdated immediately after the call.
+/// Driver's table of the peers of all shards, as seen by one shard. Several shards may call the
+/// table concurrently, so each result may be outdated immediately after the call.
 pub trait ShardPeers: Debug + Send {
     /// Maps a random tag to a tag of this shard's class; `None`: another random tag is needed. All
     /// tags of the class must be equally likely, and none may be 0.
@@ -51,7 +51,7 @@ struct ShardMembership {
     /// are retained now (`holds`).
     held: Vec<(u16, IpAddr)>,
     holds: bool,
-    /// Shard of the current packet, if it is not this one.
+    /// Shard that the current packet belongs to, if it is another shard.
     misrouted: Option<u32>,
 }
 
@@ -157,7 +157,7 @@ impl Shard {
         }
     }
 
-    /// Returns and clears the shard of the current packet, if it is not this one.
+    /// Returns and clears the shard that the current packet belongs to, if it is another shard.
     #[inline]
     pub(super) fn take_misrouted(&mut self) -> Option<u32> {
         self.0.as_mut()?.misrouted.take()

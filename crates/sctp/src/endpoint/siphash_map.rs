@@ -120,8 +120,8 @@ impl<K: Hash + Eq> SipHashMap<K> {
         many.most = many.most.max(many.table.len());
     }
 
-    /// Like [`Self::insert`], but if `by` is already in the map, leaves it unchanged and returns
-    /// its value.
+    /// Like [`Self::insert`], but if `by` is already in the map, leaves the entry unchanged and
+    /// returns its value.
     pub(super) fn insert_new(&mut self, by: K, slot: u32, secret: HashKey) -> Option<u32> {
         let Some(many) = &mut self.many else {
             let known = self.get(&by);

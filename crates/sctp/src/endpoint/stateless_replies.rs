@@ -62,7 +62,7 @@ impl ReplyQueue {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<StatelessReply> {
-        // Usually there is no reply; this check avoids moving any data.
+        // Usually there is no reply, and this check avoids the moves below.
         self.first.as_ref()?;
         let first = self.first.take()?;
         self.first = self.others.change(VecDeque::pop_front).flatten();

@@ -212,8 +212,8 @@ impl Offer {
         }
     }
 
-    /// Takes the peer's AUTH parameters, if AUTH was offered with the local number `random`. If
-    /// AUTH was not negotiated, removes extensions that need it from `extensions`.
+    /// Takes the peer's AUTH parameters, if this end offered AUTH with the random number `random`.
+    /// If AUTH was not negotiated, removes extensions that need it from `extensions`.
     #[inline(always)]
     pub(crate) fn settle_auth(
         &mut self,

@@ -20,7 +20,7 @@ const PRIMARY: u8 = 2;
 pub(crate) struct OptionalParameters {
     /// Adaptation layer indication.
     pub(crate) adaptation: Option<u32>,
-    /// Address of the peer to which it wants data to be sent (Set Primary).
+    /// Address to which the peer wants data to be sent (Set Primary).
     pub(crate) primary: Option<IpAddr>,
 }
 

@@ -108,8 +108,8 @@ impl Paths {
         }
     }
 
-    /// Path with this number. All numbers come from this table, and paths are never removed from
-    /// it.
+    /// Path with this number. Every number is valid, because it comes from this table, which never
+    /// removes a path.
     pub fn get(&self, id: PathId) -> &PathEntry {
         self.entries.at(usize::from(id.0))
     }

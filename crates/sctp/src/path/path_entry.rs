@@ -79,8 +79,8 @@ pub struct PathEntry {
     pub(crate) discovery: Option<Box<Discovery>>,
     /// Expiration time of T3-rtx; `None` while it is stopped.
     pub t3_deadline: Option<Nanos>,
-    /// Time at which new DATA was last sent here. Retransmissions do not count, because they cannot
-    /// measure a round trip; a path with retransmissions only is idle (RFC 9260 §8.3).
+    /// Time at which new DATA was last sent on this path. Retransmissions do not count, because
+    /// they cannot measure a round trip; a path with retransmissions only is idle (RFC 9260 §8.3).
     pub(crate) last_sent: Nanos,
     /// HEARTBEAT state.
     pub(crate) heartbeat: Heartbeat,

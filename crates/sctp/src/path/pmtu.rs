@@ -96,7 +96,7 @@ pub(crate) struct Discovery {
     lost: u32,
     /// Time of the next probe; `None` until [`Discovery::start`].
     next: Option<Nanos>,
-    /// Whether a probe was answered. The peer then does not drop packets with PAD.
+    /// Whether a probe was answered. If so, the peer does not drop packets with PAD.
     proven: bool,
     /// Comparison of packet sizes, while a black hole is suspected.
     comparison: Option<Comparison>,

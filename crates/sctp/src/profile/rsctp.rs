@@ -18,7 +18,7 @@ macro_rules! with_rsctp {
             /// Time between HEARTBEATs on the path that carries new data, whether idle or not. In
             /// the paper, an interval of 1 s had the smallest error.
             rsctp_primary_interval: PositiveTime => INTERVAL, "ho2008 §4.2", needs rsctp;
-            /// Time between pairs of HEARTBEATs on each other path.
+            /// Time between pairs of HEARTBEATs on each path other than that for new data.
             rsctp_secondary_interval: PositiveTime => INTERVAL, "ho2008 §4.2", needs rsctp;
             /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the
             /// radio.

@@ -34,7 +34,7 @@ pub enum Reconfiguration {
 }
 
 impl Reconfiguration {
-    /// Resets these outgoing streams; empty: all streams.
+    /// Resets these outgoing streams; an empty list means all streams.
     pub fn reset_outgoing(streams: impl Into<Vec<u16>>) -> Self {
         Self::ResetStreams {
             direction: StreamDirection::Outgoing,
@@ -42,7 +42,7 @@ impl Reconfiguration {
         }
     }
 
-    /// Requests the peer to reset these incoming streams; empty: all streams.
+    /// Requests the peer to reset these incoming streams; an empty list means all streams.
     pub fn request_incoming_reset(streams: impl Into<Vec<u16>>) -> Self {
         Self::ResetStreams {
             direction: StreamDirection::Incoming,

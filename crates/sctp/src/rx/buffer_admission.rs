@@ -177,7 +177,7 @@ impl Receiver {
 
     /// Decides how to store user data. Readable data stays a slice of its packet, because it should
     /// be read soon. Other data is copied unless it nearly fills its packet. Returns the data, and
-    /// whether it keeps little more memory alive than its own bytes.
+    /// whether the data keeps little more memory alive than its own bytes.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,

@@ -167,8 +167,7 @@ impl Receiver {
         self.drop_pieces(now, trace, |it| it.drop_broken(cumulative))
     }
 
-    /// Drops the messages that `take` removes, until there are none. Returns those that were
-    /// partially delivered.
+    /// Drops messages as long as `take` removes one. Returns those that were partially delivered.
     pub(super) fn drop_pieces(
         &mut self,
         now: Nanos,

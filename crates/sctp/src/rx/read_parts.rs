@@ -18,8 +18,9 @@ impl Receiver {
     }
 
     /// Returns the next message, or the next part of a message that exceeds the receive buffer or
-    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Frees its space
-    /// in the receive buffer. If this opens a closed window, a SACK becomes due.
+    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Frees the space
+    /// of the returned data in the receive buffer. If this opens a closed window, a SACK becomes
+    /// due.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         self.assembly.give_back().or_else(|| self.take_first())
     }

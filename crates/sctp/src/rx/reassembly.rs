@@ -576,8 +576,8 @@ impl Reassembly {
         Some(run.last)
     }
 
-    /// Drops the fragment with the highest buffered TSN. If its run is then empty, the result
-    /// contains the message, too.
+    /// Drops the fragment with the highest buffered TSN. If this empties its run, the result also
+    /// contains number and head of the message.
     pub fn drop_highest(&mut self) -> Option<AbandonedMessage> {
         let (&first, run) = self.runs.iter_mut().rev().find(|(_, run)| !run.open)?;
         if run.parts.len() == 1 {

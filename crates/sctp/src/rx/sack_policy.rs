@@ -22,13 +22,13 @@ pub(super) struct SackPolicy {
     /// Whether the current packet contains duplicate DATA, or DATA after the very first chunk, and
     /// the profile does not restart the count for such packets.
     repeated: bool,
-    /// Whether the current packet starts with the very first DATA, and the profile counts its other
-    /// chunks.
+    /// Whether the current packet starts with the very first DATA, and the profile counts the other
+    /// chunks in it.
     began: bool,
     /// Whether the very first DATA is the only chunk in the packet so far.
     first_alone: bool,
     duplicates_reset: bool,
-    /// Whether a gap counts even if a later chunk of the same packet fills it.
+    /// Whether a gap causes an immediate SACK even if a later chunk of the same packet fills it.
     gaps_by_chunk: bool,
     /// Whether a gap causes an immediate SACK.
     gaps_at_once: bool,

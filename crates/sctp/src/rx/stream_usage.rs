@@ -11,8 +11,9 @@ struct InStream {
     changed: bool,
 }
 
-/// Number of buffered bytes by stream, as the receiver window counts them. Exists only while a
-/// probe records it. Changes are recorded at the next call to which the time is passed.
+/// Number of buffered bytes by stream, as the receiver window counts them. The counters exist only
+/// while a probe records them. Changes are recorded at the next call that has the time as a
+/// parameter.
 #[derive(Debug, Default)]
 pub(super) struct PerStreamUsage(Option<Box<Counts>>);
 

@@ -22,7 +22,7 @@ const CHUNK_COST: u64 = 192;
 /// Memory in bytes of a message in partial delivery: its entries in three trees, and in a fourth if
 /// the user reads messages, which are then assembled.
 const OPEN_COST: u64 = 3 * CHUNK_COST;
-/// Number of partial deliveries whose memory is not counted. More are possible only with
+/// Number of partial deliveries whose memory is not counted. A higher number is possible only with
 /// interleaving; without it, only a peer that deliberately omits data reaches this number.
 pub(super) const FREE_OPEN: usize = 64;
 /// Number of chunks that fit even into the smallest buffer. A peer with tiny chunks initially sends
@@ -98,7 +98,7 @@ pub(super) struct ReceiveWindow {
     waste: u64,
     /// Minimum window to advertise in bytes (silly window avoidance); 0 if that is off.
     least: u32,
-    /// Length in bytes of the longest packet so far, with silly window avoidance. A longer packet
+    /// Length in bytes of the longest packet so far, for silly window avoidance. A longer packet
     /// shows that the peer's packets are longer than those of this side.
     longest: usize,
     /// Window advertised in the last SACK, in bytes.
@@ -223,8 +223,8 @@ impl ReceiveWindow {
         bytes <= self.left() && memory <= self.soft
     }
 
-    /// Conservative estimate of the free space. Within it, [`Self::admits`] accepts every chunk,
-    /// and a window remains to advertise.
+    /// Conservative estimate of the free space. Within this space, [`Self::admits`] accepts every
+    /// chunk, and a window remains to advertise.
     #[inline]
     pub fn plenty(&self) -> AmpleWindow {
         AmpleWindow {

@@ -1,5 +1,5 @@
-//! Delivery receipts: outcome of messages for which the user requested it (RFC 9260 leaves this to
-//! the upper layer; RFC 6458 only has a notification that all data is acknowledged,
+//! Delivery receipts: they report the outcome of a message if the user requested this (RFC 9260
+//! leaves it to the upper layer; RFC 6458 only has a notification that all data is acknowledged,
 //! SCTP_SENDER_DRY_EVENT, §6.1.9).
 //!
 //! A message is acknowledged when the cumulative TSN has passed its last chunk. Gap Ack Blocks do

@@ -7,7 +7,8 @@ use anabranch_wire::Tsn;
 use super::{Sender, trace_window, window};
 use crate::path::{CongestionEvent, PathId, Paths};
 
-/// Maximum age of a TSN in an ECNE, in TSNs. Older TSNs were already answered, or were never sent.
+/// Maximum age of a TSN in an ECNE: its distance from the next new TSN. Older TSNs were already
+/// answered, or were never sent.
 const MAX_AGO: u32 = 1 << 16;
 
 /// Outcome of an ECNE.

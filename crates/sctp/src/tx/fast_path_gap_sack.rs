@@ -15,8 +15,8 @@ use crate::path::{PathId, Paths};
 use crate::profile::IdleDecay;
 
 impl Sender {
-    /// Like [`Sender::handle_sack`], if the SACK has this form and there is only one path. Returns
-    /// `None` if the slow path must process it.
+    /// Like [`Sender::handle_sack`], if the SACK repeats the last gap ack blocks and adds one run
+    /// behind them, and there is only one path. Returns `None` if the slow path must process it.
     #[inline(never)]
     pub(crate) fn handle_fast_path_gap_sack<B: AsRef<[u8]>>(
         &mut self,

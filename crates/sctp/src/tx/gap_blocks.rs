@@ -42,8 +42,8 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
 }
 
 /// Adjusts `runs` to a cumulative TSN that has advanced by `advance`, and removes the ranges that
-/// it has passed. A TSN directly after the new cumulative TSN is removed, too, because a peer that
-/// has it would have advanced further.
+/// the cumulative TSN has passed. A TSN directly after the new cumulative TSN is removed, too,
+/// because a peer that has it would have advanced further.
 pub(super) fn advance(runs: &mut Vec<TsnRange>, advance: u32) {
     if advance == 0 {
         return;

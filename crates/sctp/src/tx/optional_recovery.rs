@@ -25,7 +25,7 @@ pub(super) struct ProbeDue {
     pub repeats: Option<Tsn>,
 }
 
-/// State of these algorithms that is common to all paths.
+/// State of the optional recovery algorithms that is common to all paths.
 #[derive(Debug)]
 pub(super) struct OptionalRecovery {
     /// Whether losses are detected by time (RACK).

@@ -223,8 +223,8 @@ impl SendQueue {
         self.context = context;
     }
 
-    /// Queues a message for a stream, or for any stream. `immediate`: the SACK of its last chunk
-    /// should not be delayed.
+    /// Queues a message for a stream, or for any stream. `immediate`: the peer should not delay the
+    /// SACK for the last chunk of the message.
     #[inline(always)]
     pub fn push(
         &mut self,

@@ -42,8 +42,7 @@ pub fn cookie_of(init_ack: &Bytes) -> (u32, Bytes) {
     (ack.initiate_tag, cookie.expect("an INIT ACK has a cookie"))
 }
 
-/// Delivers chunks to Z from address `at`. Returns the packets that Z sends there until it has no
-/// more packets.
+/// Delivers chunks to Z from address `at`. Returns all packets that Z then sends to `at`.
 pub fn say_from(world: &mut World, at: IpAddr, tag: u32, chunks: &[&Chunk]) -> Vec<Shot> {
     let before = world.shots.len();
     let path = Path::new(address(Z, 0), at);

@@ -19,7 +19,7 @@ use crate::state::{EstablishedState, State, Tcb};
 const FAR: u32 = 1 << 31;
 
 /// A further reset request of the peer is accepted only if at most this number of listed streams is
-/// waiting for a reset. Bounds the memory that a peer can occupy.
+/// waiting for a reset. This limit bounds the memory that a peer can occupy.
 const MAX_WAITING: usize = 2_048;
 
 impl Association {

@@ -64,7 +64,7 @@ impl AssociationTable {
         (entry.generation == id.generation && self.view(id.slot).is_some()).then_some(id.slot)
     }
 
-    /// Replaces the view of a detached association. The caller must index it next.
+    /// Replaces the view of a detached association. The caller must index the association next.
     pub(in crate::endpoint) fn set_view(&mut self, slot: u32, view: AssociationView) {
         self.detached.make().views.insert(slot, view);
     }

@@ -14,7 +14,7 @@ const MAX_STREAMS: usize = 256;
 /// appear to precede it.
 const FAR: u32 = 1 << 30;
 
-/// Numbers of the last abandoned unordered message, by stream. A sender completes or abandons a
+/// Number of the last abandoned unordered message of each stream. A sender completes or abandons a
 /// message before it starts the next one of the stream (RFC 8260 §2.2.2), so all earlier messages
 /// are abandoned or complete, too.
 #[derive(Debug, Default)]

@@ -90,7 +90,7 @@ fn reneged_data_is_found_lost_by_missing_reports() {
     assert_eq!((entry.marked_bytes, rig.sender.rwnd_in_flight), (0, 0));
 }
 
-/// The peer acknowledges all data in flight and reneges on it, one SACK after the other.
+/// By alternate SACKs, the peer acknowledges all data in flight and reneges on this data.
 #[test]
 fn giving_and_taking_back_costs_no_more_than_the_sack() {
     let mut rig = flying(Profile::rfc9260(), MANY);
