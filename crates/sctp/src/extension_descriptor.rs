@@ -1,4 +1,4 @@
-//! Description of a protocol extension.
+//! Descriptor of a protocol extension: its setting, parameters and chunk types.
 
 use anabranch_wire::parameter::Parameter;
 

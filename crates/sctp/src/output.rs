@@ -18,8 +18,8 @@ pub enum Output {
     /// ([`Association::wait_writable`](crate::Association::wait_writable)), or the association is
     /// closed.
     Writable,
-    /// Data of this stream was sent for the first time, or was abandoned. Must be requested by
-    /// [`Association::report_sent`](crate::Association::report_sent).
+    /// Data of this stream was sent for the first time, or was abandoned. The user must request
+    /// this output by [`Association::report_sent`](crate::Association::report_sent).
     Sent {
         /// Stream number.
         stream: u16,

@@ -2,8 +2,8 @@
 //!
 //! The caller's loop: [`Receiver::handle_data`] for each DATA chunk of a packet,
 //! [`Receiver::on_packet_end`] after the last chunk, then [`Receiver::poll_message`] or
-//! [`Receiver::poll_part`] until it is empty and [`Receiver::push_sack`] while
-//! [`Receiver::sack_due`].
+//! [`Receiver::poll_part`] until the result is `None`, and [`Receiver::push_sack`] while
+//! [`Receiver::sack_due`] is true.
 
 mod buffer_admission;
 mod chunk;

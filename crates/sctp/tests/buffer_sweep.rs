@@ -356,8 +356,8 @@ fn small_buffers_close_the_window_and_large_ones_do_not() {
         let place =
             format!("{conditions:?}: {ours:?}, ns-2.35 {closed} and {max_receive_buffer_used}");
         assert!((ours.closed - closed).abs() < width, "{place}");
-        // With one stream, a gap occupies all of the window except two chunks. With four streams
-        // the occupied part is random.
+        // With one stream, the data after a gap occupies all of the window except two chunks. With
+        // four streams, this data occupies a random part.
         let luck = if streams == 1 { 0.0 } else { 0.25 };
         let ratio = ours.max_receive_buffer_used / max_receive_buffer_used;
         assert!((ratio - 1.0).abs() <= luck, "{place}");

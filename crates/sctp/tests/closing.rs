@@ -1,6 +1,6 @@
 //! Random scenarios of shutdowns. Two ends send their last messages, and one or both close, while
-//! packets are lost, duplicated and late. Late packets arrive when their association is closed.
-//! None of them may turn a graceful shutdown into an abort (RFC 9260 §8.4, §9.2).
+//! packets are lost, duplicated and late. Some packets arrive only after their association is
+//! closed. None of them may turn a graceful shutdown into an abort (RFC 9260 §8.4, §9.2).
 
 use crate::common;
 

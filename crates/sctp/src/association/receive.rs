@@ -457,7 +457,7 @@ impl Association {
         }
     }
 
-    /// Processes a HEARTBEAT: returns all its `parameters` to its source (RFC 9260 §8.3).
+    /// Processes a HEARTBEAT: sends all `parameters` back to their source (RFC 9260 §8.3).
     fn on_heartbeat(
         &mut self,
         now: Nanos,

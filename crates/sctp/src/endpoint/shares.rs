@@ -28,7 +28,7 @@ const SCAN_INTERVAL: Nanos = 100 * MILLISECOND;
 /// s), after which the new peer retransmits its COOKIE ECHO by T1-cookie.
 const ANSWER: Nanos = 900 * MILLISECOND;
 
-/// Result of a request for a slot.
+/// Whether a new association can get a slot in a full table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     /// A slot was freed.

@@ -61,7 +61,7 @@ impl PendingRequests {
             && self.add_incoming == 0
     }
 
-    /// Adds an outgoing reset. `answers`: number of the peer's request that caused it.
+    /// Adds an outgoing reset. `answers`: number of the peer's request that caused the reset.
     pub(crate) fn add(&mut self, streams: Streams, answers: Option<u32>) {
         // With `MAX_EXAMINED` or more batches, the order of the batches may change. Because a batch
         // with `answers` must stay last, `answers` is then omitted.

@@ -135,8 +135,8 @@ impl SackPolicy {
         self.filled_at_once
     }
 
-    /// Number of packets that a SACK sent now acknowledges, for its flags; `None` if SACKs do not
-    /// report it.
+    /// Number of packets that a SACK sent now acknowledges, for the flags of the SACK; `None` if
+    /// SACKs do not report this number.
     pub fn packets_to_report(&self) -> Option<u32> {
         (!self.gaps_at_once).then_some(self.packets)
     }

@@ -281,7 +281,7 @@ impl ReceiveWindow {
         self.chunks = self.chunks.saturating_sub(chunks as u32);
     }
 
-    /// Removes a buffered chunk from both counts.
+    /// Removes a buffered chunk from the count for the window and from that for memory.
     pub fn free(&mut self, bytes: u64, data: usize) {
         self.uncount(bytes);
         self.forget(data, 1);

@@ -100,7 +100,7 @@ impl OutstandingChunk {
         }
     }
 
-    /// DATA chunk to encode. Borrows the user data, which avoids a reference count.
+    /// DATA chunk to encode. It borrows the user data, so that no reference is counted.
     #[inline]
     pub fn to_data(&self, tsn: Tsn) -> Data<&[u8]> {
         Data {

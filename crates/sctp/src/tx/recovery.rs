@@ -172,8 +172,8 @@ impl Sender {
         chunk.fast_retransmitted && self.profile.fast_retransmit_once
     }
 
-    /// Counts missing reports for a chunk again, because it was retransmitted or its count restarts
-    /// at 0.
+    /// Lets later missing reports for a chunk count again, because the chunk was retransmitted or
+    /// its count restarts at 0.
     pub(super) fn count_reports_again(&mut self, tsn: Tsn) {
         let spent = self
             .outstanding

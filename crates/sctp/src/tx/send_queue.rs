@@ -45,7 +45,8 @@ pub(super) struct Fragment {
     /// Whether this is the last fragment of a message for which the user requests an immediate
     /// SACK.
     pub immediate: bool,
-    /// The user's context value of the message.
+    /// Context value of the message (RFC 9260 §11.1.5), which the user gets back if the message
+    /// fails.
     pub context: u32,
     pub user_data: Bytes,
 }
@@ -191,7 +192,7 @@ pub(super) struct SendQueue {
     /// Whether any message so far had a destination address or key, so that each message must be
     /// checked.
     has_courses: bool,
-    /// User's context value for the next message.
+    /// Context value that the user gave for the next message (RFC 9260 §11.1.5).
     context: u32,
 }
 
