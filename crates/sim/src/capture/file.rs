@@ -74,7 +74,7 @@ impl<W: Write> PacketFile<W> {
             return;
         }
         if interface >= self.interfaces {
-            let what = format!("No corresponding interface id: {interface}");
+            let what = format!("interface {interface} of {}", self.interfaces);
             self.error = Some(io::Error::other(what));
             return;
         }

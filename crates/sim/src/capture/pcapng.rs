@@ -38,9 +38,8 @@ impl Block {
         self
     }
 
-    /// Appends an option. A value that is too long for the 16-bit length field is truncated.
+    /// Appends an option with a value of at most 65,535 bytes, because its length has 16 bits.
     fn option(&mut self, code: u16, value: &[u8]) -> &mut Self {
-        let value = &value[..value.len().min(usize::from(u16::MAX))];
         self.short(code).short(value.len() as u16).padded(value)
     }
 
@@ -60,8 +59,11 @@ pub fn section_header(block: &mut Block) -> &[u8] {
 }
 
 /// Interface Description Block: its name (if_name), packets of any length with times in nanoseconds
-/// (if_tsresol).
+/// (if_tsresol). Of a name that is longer than an option, the beginning is written.
 pub fn interface_description<'b>(block: &'b mut Block, name: &str) -> &'b [u8] {
+    let most = name.len().min(usize::from(u16::MAX));
+    let boundary = (0..=most).rev().find(|at| name.is_char_boundary(*at));
+    let name = &name[..boundary.unwrap_or(0)];
     block.begin(1).short(RAW).short(0).word(0);
     block.option(2, name.as_bytes()).option(9, &[9]);
     block.option(END, &[]).end()
@@ -140,5 +142,23 @@ mod tests {
             expected.write_pcapng_block(packet).expect("written");
         }
         assert_eq!(own, expected.into_inner());
+    }
+
+    /// A name is cut at a character, because a reader refuses incomplete UTF-8.
+    #[test]
+    fn a_long_name_is_cut_between_characters() {
+        let mut block = Block::default();
+        for (name, length) in [
+            ("é".repeat(40_000), 65_534),
+            ("e".repeat(65_535), 65_535),
+            ("e".repeat(65_536), 65_535),
+        ] {
+            let bytes = interface_description(&mut block, &name);
+            assert_eq!(bytes[16..18], 2u16.to_le_bytes(), "if_name");
+            assert_eq!(bytes[18..20], (length as u16).to_le_bytes());
+            assert_eq!(&bytes[20..20 + length], &name.as_bytes()[..length]);
+            let (all, begins) = (bytes.len(), 20 + length.next_multiple_of(4));
+            assert_eq!(all - begins, 8 + 4 + 4, "if_tsresol, the end, the length");
+        }
     }
 }
