@@ -11,7 +11,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::{env, fs, io};
 
 /// The crate that executes runs; the others are found through its dependencies.
 const RUNS: &str = "anabranch-engine";
@@ -19,6 +19,7 @@ const RUNS: &str = "anabranch-engine";
 const OWN: &[&str] = &[
     "src/arrow_metadata.rs",
     "src/arrow_metadata/builder.rs",
+    "src/columns.rs",
     "src/parquet_schema.rs",
     "src/series.rs",
 ];
@@ -99,12 +100,16 @@ fn name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Entries of a folder in the order of their names; none if it cannot be read.
+/// Entries of a folder in the order of their names.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .collect();
+    let paths = || {
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
+    };
+    let paths: io::Result<Vec<PathBuf>> = paths();
+    let mut paths =
+        paths.unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
     paths.sort();
     paths
 }

@@ -117,8 +117,15 @@ pub enum TimeType {
     Date64,
 }
 
-/// Name and, if it has times, the type of each column. `None` if the text is not a schema.
-pub fn decode(text: &str) -> Option<Vec<(String, Option<TimeType>)>> {
+/// The type of each column that has times. `None` if the text is not a schema, or one of other
+/// columns than those with these names.
+///
+/// Names are compared and not copied, because all fields of a damaged schema may refer to one long
+/// name.
+pub fn decode<'n>(
+    text: &str,
+    mut names: impl ExactSizeIterator<Item = &'n str>,
+) -> Option<Vec<Option<TimeType>>> {
     let bytes = BASE64_STANDARD.decode(text).ok()?;
     // Older writers omit the prefix.
     let message = match bytes.strip_prefix(&CONTINUATION) {
@@ -130,13 +137,19 @@ pub fn decode(text: &str) -> Option<Vec<(String, Option<TimeType>)>> {
         return None;
     }
     let schema = message.table(2)?;
-    let column = |field: Table<'_>| {
-        let name = field.text(0)?.to_owned();
+    let fields = schema.tables(1)?;
+    if fields.len() != names.len() {
+        return None;
+    }
+    let mut column = |field: Table<'_>| {
+        if field.text(0)? != names.next()?.as_bytes() {
+            return None;
+        }
         // Values of a dictionary have the type of the dictionary's entries.
         let plain = field.table(4).is_none();
-        Some((name, time_type(&field).filter(|_| plain)))
+        Some(time_type(&field).filter(|_| plain))
     };
-    schema.tables(1)?.map(|field| column(field?)).collect()
+    fields.map(|field| column(field?)).collect()
 }
 
 fn time_type(field: &Table<'_>) -> Option<TimeType> {

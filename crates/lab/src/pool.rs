@@ -1,7 +1,6 @@
 //! Work on many items, distributed over threads.
 
 use std::convert::Infallible;
-use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Builder, ScopedJoinHandle};
@@ -29,21 +28,53 @@ struct Queue {
     stopped: AtomicBool,
 }
 
+/// Stops a queue if it is dropped by a panic.
+struct StopOnPanic<'q>(&'q Queue);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
 impl Queue {
-    /// Calls `work` with items until all are taken, or until an error of any thread. Returns the
-    /// results with their items, and the error with its item.
+    fn new(items: usize, many: usize) -> Self {
+        Self {
+            items,
+            many: many.max(1),
+            next: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Calls `work` with items until all are taken, or until an error or a panic of any thread.
+    /// Returns the results with their items, and the error with its item.
     fn drain<T, E>(&self, work: &impl Fn(usize) -> Result<T, E>) -> Share<T, E> {
+        let _guard = StopOnPanic(self);
         let mut done = Vec::new();
-        while !self.stopped.load(Ordering::Relaxed) {
+        while !self.is_stopped() {
             let start = self.next.fetch_add(self.many, Ordering::Relaxed);
             if start >= self.items {
                 break;
             }
             for item in start..self.items.min(start.saturating_add(self.many)) {
+                if self.is_stopped() {
+                    break;
+                }
                 match work(item) {
                     Ok(result) => done.push((item, result)),
                     Err(error) => {
-                        self.stopped.store(true, Ordering::Relaxed);
+                        self.stop();
                         return (done, Some((item, error)));
                     }
                 }
@@ -57,31 +88,23 @@ impl Queue {
 type Share<T, E> = (Vec<(usize, T)>, Option<(usize, E)>);
 
 /// Calls `work` once with each number below `items` on `threads` threads, of which the caller is
-/// one, and returns the results in their order. A thread takes `many` items at a time.
+/// one, and returns the results in their order. A thread takes `many` items at a time. If not all
+/// threads can be started, those that exist do the work.
 ///
 /// # Errors
-/// A thread cannot be started. The inner error is that of the first failed item; no item is begun
-/// after a failure.
+/// The error of the first failed item. No item is begun after a failure or a panic.
 pub fn each<T: Send, E: Send>(
     threads: usize,
     (items, many): (usize, usize),
     work: impl Fn(usize) -> Result<T, E> + Sync,
-) -> io::Result<Result<Vec<T>, E>> {
-    let queue = Queue {
-        items,
-        many: many.max(1),
-        next: AtomicUsize::new(0),
-        stopped: AtomicBool::new(false),
-    };
-    let shares = thread::scope(|scope| {
-        let started: io::Result<Vec<_>> = (1..threads)
-            .map(|_| Builder::new().spawn_scoped(scope, || queue.drain(&work)))
-            .collect();
-        let started = started.inspect_err(|_| queue.stopped.store(true, Ordering::Relaxed))?;
+) -> Result<Vec<T>, E> {
+    let queue = Queue::new(items, many);
+    let shares: Vec<_> = thread::scope(|scope| {
+        let start = |_| Builder::new().spawn_scoped(scope, || queue.drain(&work));
+        let started: Vec<_> = (1..threads).map_while(|at| start(at).ok()).collect();
         let own = queue.drain(&work);
-        let others = started.into_iter().map(joined);
-        Ok::<_, io::Error>(others.chain([own]).collect::<Vec<_>>())
-    })?;
+        started.into_iter().map(joined).chain([own]).collect()
+    });
     let mut results: Vec<Option<T>> = (0..items).map(|_| None).collect();
     let mut first: Option<(usize, E)> = None;
     for (done, error) in shares {
@@ -94,24 +117,22 @@ pub fn each<T: Send, E: Send>(
             first = Some((item, error));
         }
     }
-    Ok(match first {
+    match first {
         Some((_, error)) => Err(error),
         None => Ok(results.into_iter().flatten().collect()),
-    })
+    }
 }
 
-/// Like [`each`], with work that does not fail. If a thread cannot be started, the caller works
-/// alone.
+/// Like [`each`], with work that does not fail.
 pub fn map<T: Send>(
     threads: usize,
     (items, many): (usize, usize),
     work: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
-    let sure = |item| Ok::<_, Infallible>(work(item));
-    match each(threads, (items, many), sure) {
-        Ok(Ok(results)) => results,
-        Err(_) => (0..items).map(work).collect(),
-    }
+    let Ok(results) = each(threads, (items, many), |item| {
+        Ok::<_, Infallible>(work(item))
+    });
+    results
 }
 
 /// The result of a thread; a panic continues in the caller.
@@ -135,6 +156,7 @@ pub fn join<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Barrier;
 
     use super::*;
@@ -154,7 +176,7 @@ mod tests {
                 for many in [0, 1, 8, 1000] {
                     let made = each(count, (items, many), |item| Ok::<_, ()>(item * item));
                     let expected: Vec<usize> = (0..items).map(|item| item * item).collect();
-                    assert_eq!(made.expect("threads"), Ok(expected));
+                    assert_eq!(made, Ok(expected));
                 }
             }
         }
@@ -168,7 +190,7 @@ mod tests {
             all.wait();
             Ok::<_, ()>(thread::current().id())
         });
-        let mut ids = made.expect("threads").expect("no failure");
+        let mut ids = made.expect("no failure");
         ids.sort_by_key(|id| format!("{id:?}"));
         ids.dedup();
         assert_eq!(ids.len(), 4);
@@ -187,7 +209,7 @@ mod tests {
                 _ => Ok(()),
             }
         });
-        assert_eq!(made.expect("threads"), Err(0));
+        assert_eq!(made, Err(0));
         assert_eq!(begun.into_inner(), 2);
     }
 
@@ -198,6 +220,29 @@ mod tests {
             5 => panic!("item 5"),
             _ => Ok::<_, ()>(()),
         });
+    }
+
+    #[test]
+    fn no_item_is_begun_after_a_panic() {
+        let queue = Queue::new(1000, 1);
+        let fails = |item| -> Result<(), ()> { panic!("item {item}") };
+        let first = catch_unwind(AssertUnwindSafe(|| queue.drain(&fails)));
+        assert!(first.is_err());
+        let (done, _) = queue.drain(&Ok::<_, ()>);
+        assert_eq!(done.len(), 0);
+    }
+
+    /// Another thread fails while this one processes the third of its ten items.
+    #[test]
+    fn taken_items_are_not_begun_after_a_failure() {
+        let queue = Queue::new(1000, 10);
+        let (done, _) = queue.drain(&|item| {
+            if item == 2 {
+                queue.stop();
+            }
+            Ok::<_, ()>(item)
+        });
+        assert_eq!(done, [(0, 0), (1, 1), (2, 2)]);
     }
 
     #[test]

@@ -51,10 +51,8 @@ fn wrong(what: String) -> ParquetError {
 fn arrow_types(metadata: &ParquetMetaData, fields: &[Arc<Type>]) -> Option<Vec<Option<TimeType>>> {
     let mut pairs = metadata.file_metadata().key_value_metadata()?.iter();
     let text = pairs.find(|pair| pair.key == arrow_metadata::KEY)?;
-    let columns = arrow_metadata::decode(text.value.as_deref()?)?;
-    let names = columns.iter().map(|(name, _)| name.as_str());
-    let same = names.eq(fields.iter().map(|field| field.name()));
-    same.then(|| columns.into_iter().map(|(_, kind)| kind).collect())
+    let names = fields.iter().map(|field| field.name());
+    arrow_metadata::decode(text.value.as_deref()?, names)
 }
 
 /// Type of a column of times. The type in the schema of Parquet has precedence. The schema of Arrow

@@ -26,9 +26,6 @@ pub enum RunError {
     /// The results directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The threads could not be started.
-    #[error("cannot start the threads: {0}")]
-    Threads(#[from] io::Error),
     /// A run failed.
     #[error("{experiment}, replication {replication}: {source}")]
     World {
@@ -284,7 +281,7 @@ fn each<T: Send>(
     work: impl Fn(&PlannedRun<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
     // Runs are distributed one at a time, because their durations differ.
-    pool::each(threads, (units.len(), 1), |place| work(units[place]))?
+    pool::each(threads, (units.len(), 1), |place| work(units[place]))
 }
 
 fn failed(unit: &PlannedRun<'_>, source: WorldError) -> RunError {

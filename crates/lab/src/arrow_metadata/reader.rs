@@ -66,16 +66,15 @@ impl<'b> Table<'b> {
         Some(Table { bytes, at })
     }
 
-    /// A field that is a string.
-    pub fn text(&self, index: usize) -> Option<&'b str> {
+    /// The bytes of a field that is a string.
+    pub fn text(&self, index: usize) -> Option<&'b [u8]> {
         let at = follow(self.bytes, self.field(index)?)?;
         let length = usize::try_from(word(self.bytes, at)?).ok()?;
-        let text = self.bytes.get(at + 4..)?.get(..length)?;
-        str::from_utf8(text).ok()
+        self.bytes.get(at + 4..)?.get(..length)
     }
 
     /// A field that is a vector of tables.
-    pub fn tables(&self, index: usize) -> Option<impl Iterator<Item = Option<Table<'b>>>> {
+    pub fn tables(&self, index: usize) -> Option<impl ExactSizeIterator<Item = Option<Table<'b>>>> {
         let bytes = self.bytes;
         let at = follow(bytes, self.field(index)?)?;
         let length = usize::try_from(word(bytes, at)?).ok()?;
