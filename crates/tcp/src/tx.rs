@@ -538,8 +538,7 @@ impl Sender {
         self.flow
             .pacer
             .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
-        // Less than a full segment remains unsent although the window has space, so the application
-        // limits the sender, even if Nagle's algorithm delays the remaining bytes.
+        // The application, or Nagle's algorithm, limits the sender: less than a segment is unsent.
         let waits = self.flow.queued_to - self.flow.max;
         if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();

@@ -181,19 +181,22 @@ impl Meter {
         if from >= to {
             return;
         }
+        if let MeterKind::Error { truth, .. } = &self.kind {
+            let until = truth.iter().skip(1).map(|(from, _)| *from);
+            let steps = truth.iter().zip(until.chain([Nanos::MAX]));
+            // Time before the first step has no true value, so it counts neither as error nor as
+            // weight.
+            for (&(since, truth), until) in steps {
+                let stood = to.min(until).saturating_sub(from.max(since)) as f64;
+                self.sum += (value - truth).abs() / truth * stood;
+                self.weight += stood;
+            }
+            return;
+        }
         let span = (to - from) as f64;
         let first = self.weight == 0.0;
         self.weight += span;
         match &self.kind {
-            MeterKind::Error { truth, .. } => {
-                let until = truth.iter().skip(1).map(|(from, _)| *from);
-                let steps = truth.iter().zip(until.chain([Nanos::MAX]));
-                // Before the first step there is no true value, so no error is counted.
-                for (&(since, truth), until) in steps {
-                    let stood = to.min(until).saturating_sub(from.max(since));
-                    self.sum += (value - truth).abs() / truth * stood as f64;
-                }
-            }
             MeterKind::Probe {
                 take: Aggregation::Below,
                 threshold,
@@ -468,6 +471,22 @@ mod tests {
         }
         meter.close(10 * SECOND);
         assert!((meter.sum / meter.weight - 1.0 / 8.0).abs() < 1e-12);
+    }
+
+    /// An estimate of twice the true value has an error of 1, no matter how long it was valid before
+    /// the first true value.
+    #[test]
+    fn time_before_the_first_true_value_has_no_weight() {
+        let kind = MeterKind::Error {
+            probe: Probe::RateEstimate,
+            index: None,
+            truth: vec![(6 * SECOND, 50.0)],
+            weighting: Weighting::Time,
+        };
+        let mut meter = Meter::new(kind, Window([TimeSpan(0), TimeSpan(10 * SECOND)]));
+        meter.sample(&sample(2, Probe::RateEstimate, 100.0));
+        meter.close(10 * SECOND);
+        assert_eq!(meter.sum / meter.weight, 1.0);
     }
 
     #[test]

@@ -135,7 +135,31 @@ pub enum Counting {
 spelled!(Counting: Counting::UniquePayload = "unique-payload", Counting::UniqueSegments = "unique-segments",
     Counting::Wire = "wire");
 
-/// Parameter `counting`: the definition of the bytes that count as carried.
+/// Definition of the bytes that count as delivered to the applications: [`Counting`] without the
+/// bytes on the wire, which are counted for links but not for flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeliveredCounting {
+    /// [`Counting::UniquePayload`].
+    #[default]
+    UniquePayload,
+    /// [`Counting::UniqueSegments`].
+    UniqueSegments,
+}
+spelled!(DeliveredCounting: DeliveredCounting::UniquePayload = "unique-payload",
+    DeliveredCounting::UniqueSegments = "unique-segments");
+
+/// Parameter `counting` of a comparison of flows: the definition of the bytes that count as
+/// delivered.
+pub const DELIVERED_COUNTING: Setting = Setting::new(
+    "counting",
+    " What to count. `unique-payload`: payload that reached the applications, once. \
+     `unique-segments`: the same, plus the header of each segment: 16 bytes per SCTP \
+     chunk, none for TCP.",
+    DeliveredCounting::KIND,
+)
+.or("unique-payload");
+
+/// Parameter `counting` of a link: the definition of the bytes that count as carried.
 pub const COUNTING: Setting = Setting::new(
     "counting",
     " What to count. `unique-payload`: payload that reached the applications, once (the \

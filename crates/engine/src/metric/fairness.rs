@@ -1,8 +1,8 @@
 //! Fairness between flows: comparisons of throughputs.
 
-use anabranch_settings::{Kind, KindEntry, KindError, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 
-use super::common_parameters::{COUNTING, Counting, FLOW, WINDOW, WINDOWS};
+use super::common_parameters::{DELIVERED_COUNTING, DeliveredCounting, FLOW, WINDOW, WINDOWS};
 use super::outcome::counted;
 use super::window::TimeWindows;
 use super::{BoxedMetric, Life, Metric, ResultName, RunData};
@@ -16,7 +16,7 @@ kind! {
         of: String as FLOW;
         /// Flow with which `of` is compared.
         over: String as FLOW;
-        counting: Counting as COUNTING;
+        counting: DeliveredCounting as DELIVERED_COUNTING;
     }
     /// Increase of the throughput of `of` over that of `over`, %; the throughput of a flow is the
     /// sum over its members. The series is named after both flows, as in `sctp over tcp`.
@@ -44,19 +44,13 @@ kind! {
         flows: Vec<String> = none, Kind::List(&Kind::Name("flow"));
         /// Count each flow once, with the sum of the throughputs of its members.
         groups: bool = false, Kind::Flag;
-        counting: Counting as COUNTING;
+        counting: DeliveredCounting as DELIVERED_COUNTING;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Jain's fairness index over the throughputs of all members of the flows. With `groups` the
     /// index is computed over the flows, each with the sum of the throughputs of its members. The
     /// series is named `groups` in this case, and `all` otherwise.
-    pub(super) static JAIN_FAIRNESS: KindEntry<BoxedMetric> = "jain_fairness", |it, ()| {
-        if !it.over.is_whole() && it.counting == Counting::Wire {
-            let message = "a window counts what was delivered; `wire` counts the whole run";
-            return Err(KindError::together(message));
-        }
-        Ok(Box::new(it))
-    };
+    pub(super) static JAIN_FAIRNESS: KindEntry<BoxedMetric> = "jain_fairness", |it, ()| Ok(Box::new(it));
 }
 
 impl Jain {
@@ -70,8 +64,8 @@ impl Jain {
         }
         let meters = seen.observers::<Meter>(flow, window).into_iter();
         let bytes = |meter: &Meter| match self.counting {
-            Counting::UniquePayload => meter.sum,
-            Counting::UniqueSegments | Counting::Wire => meter.weight,
+            DeliveredCounting::UniquePayload => meter.sum,
+            DeliveredCounting::UniqueSegments => meter.weight,
         };
         meters.map(bytes).collect()
     }

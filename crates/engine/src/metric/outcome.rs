@@ -5,7 +5,7 @@ use anabranch_scenario::rates::RateOverTime;
 use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, time};
 
-use super::common_parameters::Counting;
+use super::common_parameters::DeliveredCounting;
 use super::snapshot::TrafficSnapshot;
 use crate::agent::flow_stats::FlowStats;
 use crate::agent::observer::{Observer, Observing};
@@ -149,12 +149,11 @@ fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
     members.get(range).unwrap_or_default()
 }
 
-/// Bytes of a member that count as carried at the end of the run. Members have no counter of bytes
-/// on the wire, so `Wire` counts the same bytes as `UniqueSegments` here.
-pub fn counted(tally: &FlowStats, counting: Counting) -> u64 {
+/// Bytes of a member that count as delivered at the end of the run.
+pub fn counted(tally: &FlowStats, counting: DeliveredCounting) -> u64 {
     match counting {
-        Counting::UniquePayload => tally.delivered,
-        Counting::UniqueSegments | Counting::Wire => tally.delivered_segments,
+        DeliveredCounting::UniquePayload => tally.delivered,
+        DeliveredCounting::UniqueSegments => tally.delivered_segments,
     }
 }
 
