@@ -72,11 +72,11 @@ pub struct Question {
     /// Maximum IP packet size, bytes: 512 to 65535.
     pub mtu: Size,
     /// Message size; by default a message fills a packet.
-    pub message: Option<Size>,
+    pub message_size: Option<Size>,
     /// Capacity of the queue of the link; by default one bandwidth-delay product in packets.
     pub queue: Option<Capacity>,
     /// Discipline of the queue, one of [`discipline::names`].
-    pub discipline: String,
+    pub qdisc: String,
     /// Set if the link is a satellite path; `rtt` is then the median of its round-trip time.
     pub satellites: Option<Satellites>,
     /// Numbers of streams to test.
@@ -185,9 +185,9 @@ impl Question {
             loss,
             share: 0.95,
             mtu: Size(1500),
-            message: None,
+            message_size: None,
             queue: None,
-            discipline: discipline::DROP_TAIL.to_owned(),
+            qdisc: discipline::DROP_TAIL.to_owned(),
             satellites: None,
             streams: STREAMS.to_vec(),
             profiles: names(PROFILES),
@@ -250,12 +250,12 @@ impl Question {
             let found = format!("{:?}", self.streams);
             return wrong("streams", found, "1 to 65535, one number at least");
         }
-        let discipline = std::slice::from_ref(&self.discipline);
+        let qdisc = std::slice::from_ref(&self.qdisc);
         let known: [(_, &[String], &[&str]); 4] = [
             ("profile", &self.profiles, Profile::NAMES),
             ("congestion", &self.congestion, &algorithms()),
             ("recovery", &self.recovery, &recovery::names()),
-            ("discipline", discipline, &discipline::names()),
+            ("qdisc", qdisc, &discipline::names()),
         ];
         for (key, names, known) in known {
             if names.is_empty() && key != "recovery" {
@@ -281,9 +281,9 @@ impl Question {
             "a path whose shortest run, {run:.1} s here, has at most {MAX_PACKETS} packets: what goes by the clock cannot be simulated smaller"
         );
         let path = format!("on a path of {packets:.0} packets in a run");
-        if self.discipline != discipline::DROP_TAIL {
-            let found = format!("{:?} {path}", self.discipline);
-            return Err(InvalidQuestion::new("discipline", found, &allowed));
+        if self.qdisc != discipline::DROP_TAIL {
+            let found = format!("{:?} {path}", self.qdisc);
+            return Err(InvalidQuestion::new("qdisc", found, &allowed));
         }
         let usual = self.is_usual();
         let (kept, left_out) = std::mem::take(&mut self.congestion)
@@ -321,9 +321,9 @@ impl Question {
         if !(512..=65_535).contains(&self.mtu.0) {
             return wrong("mtu", self.mtu.to_string(), "512 B to 65535 B");
         }
-        let message = self.message;
+        let message = self.message_size;
         if let Some(message) = message.filter(|it| !(1..=MAX_MESSAGE).contains(&it.0)) {
-            return wrong("message", message.to_string(), "1 B to 64 KiB");
+            return wrong("message_size", message.to_string(), "1 B to 64 KiB");
         }
         let queue = self.queue;
         if let Some(queue) = queue.filter(|queue| queue.bytes(self.mtu.0) < self.mtu.0) {
@@ -412,7 +412,7 @@ impl Question {
     /// Only paths with drop-tail are scaled, because other disciplines depend on times, which do
     /// not scale.
     pub fn scale_for(&self, window: f64) -> u32 {
-        if window <= LARGE_WINDOW || self.discipline != discipline::DROP_TAIL {
+        if window <= LARGE_WINDOW || self.qdisc != discipline::DROP_TAIL {
             return 1;
         }
         let of_loss = match self.loss.0 {
@@ -441,7 +441,7 @@ impl Question {
 
     /// Whether the path is deterministic, so that all runs are equal.
     pub fn is_certain(&self) -> bool {
-        self.loss.0 == 0.0 && self.discipline == discipline::DROP_TAIL
+        self.loss.0 == 0.0 && self.qdisc == discipline::DROP_TAIL
     }
 
     /// Rate of the simulated path.
@@ -477,16 +477,18 @@ impl Question {
     }
 
     /// Size of the user data of a message, bytes.
-    pub fn message(&self) -> u64 {
-        self.message
+    pub fn message_size(&self) -> u64 {
+        self.message_size
             .map_or(self.mtu.0 - HEADERS, |message| message.0)
     }
 
     /// Smallest buffer that is tested, bytes: enough for a packet, a whole message, and the minimum
     /// of RFC 9260 §6 for receivers.
     pub fn least_buffer(&self) -> u64 {
-        let chunks = self.message().div_ceil(self.mtu.0 - HEADERS);
-        (self.message() + 16 * chunks).max(self.mtu.0).max(1500)
+        let chunks = self.message_size().div_ceil(self.mtu.0 - HEADERS);
+        (self.message_size() + 16 * chunks)
+            .max(self.mtu.0)
+            .max(1500)
     }
 
     /// Minimum measured duration of a run: 50 round trips, between 1 s and 5 s. On a satellite path

@@ -208,7 +208,7 @@ impl Ranking {
     fn measured(&self, own: &Question, place: usize) -> TimeSpan {
         let second = self.second(own, place);
         let goodput = self.candidates[place].1.mean / f64::from(own.scale);
-        let packets = goodput / 8.0 / own.message().min(own.mtu.0) as f64;
+        let packets = goodput / 8.0 / own.message_size().min(own.mtu.0) as f64;
         let losses = packets * own.simulated_loss().0;
         let of_losses = match own.loss.0 {
             0.0 => 0.0,

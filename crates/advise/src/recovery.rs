@@ -67,7 +67,7 @@ pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
 
 /// The settings that enable the recovery, as a user would write them; `None` for the standard
 /// recovery.
-pub fn knobs(name: &str) -> Option<String> {
+pub fn settings(name: &str) -> Option<String> {
     let recovery = by_name(name);
     let pacing = recovery
         .pacing

@@ -122,7 +122,7 @@ fn path(question: &Question) -> String {
             over.handover
         ),
     };
-    let discipline = match question.discipline.as_str() {
+    let discipline = match question.qdisc.as_str() {
         DROP_TAIL => String::new(),
         other => format!(" ({other})"),
     };
@@ -207,7 +207,7 @@ fn advised_items(
             "congestion = \"{}\" at the sender",
             control.congestion
         ));
-        lines.extend(recovery::knobs(&control.recovery));
+        lines.extend(recovery::settings(&control.recovery));
         items.push(("set it", lines));
     }
     items.retain(|(_, lines)| !lines.is_empty());

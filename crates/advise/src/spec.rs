@@ -157,7 +157,7 @@ fn world(
         .with("rate", question.simulated_rate())
         .with("loss", question.simulated_loss())
         .with("mtu", question.mtu)
-        .with("message", Size(question.message()))
+        .with("message", Size(question.message_size()))
         .with("profile", &control.profile)
         .with("congestion", &control.congestion)
         .with("rack", recovery::by_name(&control.recovery).rack)
@@ -168,7 +168,7 @@ fn world(
         None => parameters.with("delay", TimeSpan(question.rtt.0 / 2)),
         Some(satellites) => parameters.with("delay", satellites.delay()),
     };
-    let parameters = match question.discipline.as_str() {
+    let parameters = match question.qdisc.as_str() {
         DROP_TAIL => parameters.with("queue", question.simulated_queue()),
         other => parameters.with("queue", discipline::table(question.link(), other)),
     };
@@ -287,14 +287,14 @@ fn head(wanted: &Wanted<'_>) -> Document {
         |about: &str, text: String| SpecTable::new().with("about", about).with("text", text);
     let path = format!(
         "One link with a {} queue of {} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link.",
-        wanted.question.discipline,
+        wanted.question.qdisc,
         wanted.question.queue()
     );
     let path = path + over_satellites(wanted.question);
     let path = path + &scaled(wanted.question);
     let applications = format!(
         "The sender always has a message of {} more, spread over its streams in turn; the receiver reads at once what can be delivered.",
-        Size(wanted.question.message())
+        Size(wanted.question.message_size())
     );
     let limit = format!(
         "A buffer of 1 GiB stands for one without limit. Goodput is counted from {} to {}, after what was seen to belong to the start.",

@@ -93,10 +93,10 @@ fn question(arguments: &Advise) -> Result<Question, AdviseError> {
         // The parser ensures that either --rtt or --from is present.
         (rtt, ..) => Question::new(rtt.unwrap_or(TimeSpan(0)), rate, loss),
     };
-    question.discipline.clone_from(&arguments.qdisc);
+    question.qdisc.clone_from(&arguments.qdisc);
     question.share = arguments.goodput;
     question.mtu = arguments.mtu;
-    question.message = arguments.message_size;
+    question.message_size = arguments.message_size;
     question.queue = arguments.queue;
     question.duration = arguments.duration;
     question.seed = arguments.seed;
@@ -122,7 +122,10 @@ impl From<AdviseError> for Failure {
             AdviseError::Question(refused) if refused.key.is_empty() => {
                 Failure::Usage(refused.to_string())
             }
-            AdviseError::Question(refused) => Failure::Usage(format!("--{refused}")),
+            AdviseError::Question(mut refused) => {
+                refused.key = format!("--{}", refused.key.replace('_', "-"));
+                Failure::Usage(refused.to_string())
+            }
             AdviseError::Spec(error) => Failure::Spec(error),
             AdviseError::Run(error) => Failure::Search(error),
             AdviseError::Directory(error) => Failure::Directory(error),

@@ -1,4 +1,4 @@
-//! Tests of former names of keys, metrics, probes and drop reasons: the error for each names the
+//! Tests of former names of keys, kinds, metrics, probes and drop reasons: the error for each names the
 //! present name, which must exist.
 
 use anabranch_engine::plan::{Plan, PlanRequest};
@@ -25,7 +25,7 @@ fn spec(table: &str, key: &str) -> String {
         _ => r#""1 ms""#.to_owned(),
     };
     let workload = match table {
-        "pareto" | "lognormal" | "listed" => {
+        "pareto" | "lognormal" | "empirical" => {
             format!(
                 r#"{{ kind = "transfers", every = "1 s", size = {{ kind = "{table}", {key} }} }}"#
             )
@@ -158,6 +158,31 @@ fn each_former_key_leads_to_a_key_that_exists() {
             "{table}: {message}"
         );
     }
+}
+
+#[test]
+fn each_former_kind_leads_to_one_that_exists() {
+    let size = |kind: &str| {
+        let text = spec("pareto", "scale = 1");
+        error(text.replace("kind = \"pareto\"", &format!("kind = \"{kind}\"")))
+    };
+    let mut checked = 0;
+    for it in RENAMED {
+        let [old, new] = match it.family {
+            NameCategory::Kind("size") => [size(it.old), size(it.new)],
+            NameCategory::Kind(key) => panic!("{key}: no test of its kinds"),
+            _ => continue,
+        };
+        checked += 1;
+        let expected = format!("renamed to `{}`", it.new);
+        assert!(
+            old.contains(&expected) && old.contains("former.toml:"),
+            "{old}"
+        );
+        let unknown = format!("found \"{}\"", it.new);
+        assert!(!new.contains(&unknown), "{new}");
+    }
+    assert!(checked > 0);
 }
 
 #[test]

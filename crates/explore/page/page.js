@@ -1,7 +1,7 @@
 // The page: state, settings, and runs that are drawn while their data arrives.
 
 import { Charts, Data, forget, greatest, share } from "./charts.js";
-import * as knobs from "./knobs.js";
+import * as controls from "./controls.js";
 import { draw as drawLadder } from "./ladder.js";
 import { choice, plain, read, write } from "./state.js";
 import { digits, quantity, readable } from "./words.js";
@@ -144,7 +144,7 @@ class Pane {
   async choose(chosen) {
     Object.assign(this.state, chosen);
     await this.load();
-    const kept = Object.entries(this.state.set).filter(([key]) => this.knobs.some((knob) => knob.key === key));
+    const kept = Object.entries(this.state.set).filter(([key]) => this.controls.some((control) => control.key === key));
     this.state.set = Object.fromEntries(kept);
     forget();
     this.fill();
@@ -170,31 +170,31 @@ class Pane {
     const named = experiments.map(({ id, title }) => (title ? `${id}: ${title}` : id));
     options(".experiment select", named, this.state.experiment);
     options(".point select", points, this.state.point);
-    this.knobs = await this.asked([]);
-    for (const knob of this.knobs) if (knob.key in this.state.set) await this.recentre(knob, this.state.set[knob.key]);
+    this.controls = await this.asked([]);
+    for (const control of this.controls) if (control.key in this.state.set) await this.recentre(control, this.state.set[control.key]);
   }
 
   async asked(set) {
-    return (await ask("knobs", { ...choice(this.state), set })).json();
+    return (await ask("controls", { ...choice(this.state), set })).json();
   }
 
   // Gives a slider steps around a value that is not one of its steps.
-  async recentre(knob, value) {
-    if (knob.kind !== "slider" || knob.stops.includes(value)) return;
-    const moved = await this.asked([[knob.key, value]]).catch(() => []);
-    const found = moved.find(({ key, kind }) => key === knob.key && kind === "slider");
-    if (found) knob.stops = found.stops;
+  async recentre(control, value) {
+    if (control.kind !== "slider" || control.stops.includes(value)) return;
+    const moved = await this.asked([[control.key, value]]).catch(() => []);
+    const found = moved.find(({ key, kind }) => key === control.key && kind === "slider");
+    if (found) control.stops = found.stops;
   }
 
   fill() {
     this.part(".seed input").value = this.state.seed;
-    knobs.build(this.part(".knobs"), this.knobs, this.state.set, NAMES[this.number], (key, value) => this.moved(key, value), (knob, value) => this.recentre(knob, value));
+    controls.build(this.part(".controls"), this.controls, this.state.set, NAMES[this.number], (key, value) => this.moved(key, value), (control, value) => this.recentre(control, value));
     this.list();
   }
 
   // The changed values that have no control.
   list() {
-    const others = Object.keys(this.state.set).filter((key) => !this.knobs.some((knob) => knob.key === key));
+    const others = Object.keys(this.state.set).filter((key) => !this.controls.some((control) => control.key === key));
     this.part(".set").replaceChildren(...others.map((key) => {
       const item = document.createElement("li");
       const drop = document.createElement("button");
@@ -219,7 +219,7 @@ class Pane {
     place.textContent = text;
     place.hidden = text === "";
     this.part(".charts").classList.toggle("stale", text !== "");
-    knobs.blame(this.part(".knobs"), text === "" ? null : this.latest);
+    controls.blame(this.part(".controls"), text === "" ? null : this.latest);
   }
 
   // Runs the current setting. The next run waits while the present one has just started, so that it is drawn while a slider moves.

@@ -193,8 +193,8 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
     #[test]
     fn parameters_come_first_and_the_numbers_of_links_and_flows_follow() {
         let root = SpecNode::parse(SPEC).expect("TOML");
-        let knobs = of(&root, &Choices::default());
-        let found: Vec<_> = knobs
+        let controls = of(&root, &Choices::default());
+        let found: Vec<_> = controls
             .iter()
             .map(|it| (&*it.group, &*it.key, &*it.value))
             .collect();
@@ -213,9 +213,9 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
                 ("flow sctp", "flow.sctp.transport.streams", "4"),
             ]
         );
-        assert_eq!(knobs[1].label, "loss: probability");
+        assert_eq!(controls[1].label, "loss: probability");
         assert_eq!(
-            (&knobs[2].kind, &knobs[3].kind),
+            (&controls[2].kind, &controls[3].kind),
             (&ControlKind::Text, &ControlKind::Switch)
         );
     }
@@ -234,8 +234,8 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
         );
         let sweep = "[[experiment]]\nid = \"e\"\nsweep = [{ parameter = \"ways\", values = [\"one\", \"two\"] }]\n";
         let root = SpecNode::parse(&(text + sweep)).expect("TOML");
-        let knobs = of(&root, &Choices::of(&root));
-        let kind = |key: &str| &knobs.iter().find(|it| it.key == key).expect(key).kind;
+        let controls = of(&root, &Choices::of(&root));
+        let kind = |key: &str| &controls.iter().find(|it| it.key == key).expect(key).kind;
         let words = |key: &str| match kind(key) {
             ControlKind::Choice { words } => words.clone(),
             other => panic!("{key}: {other:?}"),
@@ -248,11 +248,11 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
     }
 
     #[test]
-    fn every_knob_sets_the_value_that_it_shows() {
+    fn every_control_sets_the_value_that_it_shows() {
         let root = SpecNode::parse(SPEC).expect("TOML");
-        for knob in of(&root, &Choices::of(&root)) {
+        for control in of(&root, &Choices::of(&root)) {
             let mut moved = root.clone();
-            let argument = format!("{}={}", knob.key, knob.value);
+            let argument = format!("{}={}", control.key, control.value);
             let setting = Assignment::parse(&argument, 0).expect("a setting");
             setting.apply(&mut moved).expect("a key that is there");
             assert!(moved.says_what(&root), "{argument}");

@@ -56,7 +56,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ),
     ("page.js", SCRIPT, include_str!("../page/page.js")),
     ("state.js", SCRIPT, include_str!("../page/state.js")),
-    ("knobs.js", SCRIPT, include_str!("../page/knobs.js")),
+    ("controls.js", SCRIPT, include_str!("../page/controls.js")),
     ("charts.js", SCRIPT, include_str!("../page/charts.js")),
     ("ladder.js", SCRIPT, include_str!("../page/ladder.js")),
     ("words.js", SCRIPT, include_str!("../page/words.js")),
@@ -146,7 +146,7 @@ impl Server {
         }
         let app = app
             .route(&path("spec"), get(spec))
-            .route(&path("knobs"), post(knobs))
+            .route(&path("controls"), post(controls))
             .route(&path("run"), post(run))
             .route(&path("ladder"), post(ladder))
             .route(&path("map"), post(map))
@@ -221,7 +221,7 @@ async fn spec(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// Response with the controls for a point of an experiment, and the values of the spec.
-async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+async fn controls(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let choice: RunSelection = match read(&body) {
         Ok(choice) => choice,
         Err(wrong) => return wrong.into_response(),
@@ -231,7 +231,7 @@ async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         .single(&choice)
         .map(|single| controls::of(&single.root, &shared.session.choices));
     match found {
-        Ok(knobs) => json(&knobs),
+        Ok(controls) => json(&controls),
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
 }

@@ -264,7 +264,7 @@ def long(browser):
         if ended == "stopped":
             page.get_by_role("button", name="Stop this run").click()
             expect(page.locator(".summary").first).to_contain_text("Stopped")
-        page.evaluate("document.querySelectorAll('.knobs details').forEach(it => { it.open = true; })")
+        page.evaluate("document.querySelectorAll('.controls details').forEach(it => { it.open = true; })")
         back = page.get_by_role("button", name="duration: back to 60 s")
         back.click()
         page.wait_for_function(f"() => !({drawn})")

@@ -300,18 +300,18 @@ async fn experiments_bring_their_own_values_and_unknown_ones_are_refused() {
         json!(["loss 0", "loss 0.02"])
     );
     let slow = json!({ "experiment": 1, "point": 0, "seed": 1 });
-    let (status, knobs) = page.post("knobs", &slow).await;
-    assert_eq!(status, 200, "{knobs}");
-    let keys: Vec<&str> = knobs
+    let (status, controls) = page.post("controls", &slow).await;
+    assert_eq!(status, 200, "{controls}");
+    let keys: Vec<&str> = controls
         .split("\"key\":\"")
         .skip(1)
         .filter_map(|it| it.split('"').next())
         .collect();
-    assert_eq!(keys[..3], ["rate", "loss", "other"], "{knobs}");
+    assert_eq!(keys[..3], ["rate", "loss", "other"], "{controls}");
     assert!(keys.contains(&"link.wire.queue") && !keys.contains(&"link.wire.delay"));
     for (experiment, point) in [(2, 0), (0, 2), (1, 1)] {
         let wrong = json!({ "experiment": experiment, "point": point, "seed": 1 });
-        assert_eq!(page.post("knobs", &wrong).await.0, 400);
+        assert_eq!(page.post("controls", &wrong).await.0, 400);
         assert_eq!(page.run(&wrong).await[0]["is"], "refused");
     }
 }

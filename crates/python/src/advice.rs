@@ -142,7 +142,7 @@ fn read<T>(
 
 /// advise(rtt, rate, loss, ...): see `anabranch.advise`.
 #[pyfunction]
-#[pyo3(signature = (rtt, rate, loss, *, goodput=None, mtu=None, message=None, queue=None, discipline=None, satellites=None, streams=Vec::new(), congestion=Vec::new(), profile=Vec::new(), recovery=Vec::new(), duration=None, seed=1, out=None, jobs=None, progress=None))]
+#[pyo3(signature = (rtt, rate, loss, *, goodput=None, mtu=None, message_size=None, queue=None, qdisc=None, satellites=None, streams=Vec::new(), congestion=Vec::new(), profile=Vec::new(), recovery=Vec::new(), duration=None, seed=1, out=None, jobs=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "those of the question, by name")]
 pub fn advise(
     py: Python<'_>,
@@ -151,9 +151,9 @@ pub fn advise(
     loss: &Bound<'_, PyAny>,
     goodput: Option<&Bound<'_, PyAny>>,
     mtu: Option<&Bound<'_, PyAny>>,
-    message: Option<&Bound<'_, PyAny>>,
+    message_size: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-    discipline: Option<String>,
+    qdisc: Option<String>,
     satellites: Option<BTreeMap<String, Bound<'_, PyAny>>>,
     streams: Vec<u16>,
     congestion: Vec<String>,
@@ -177,8 +177,8 @@ pub fn advise(
     };
     question.seed = seed;
     question.recovery = recovery;
-    if let Some(discipline) = discipline {
-        question.discipline = discipline;
+    if let Some(qdisc) = qdisc {
+        question.qdisc = qdisc;
     }
     if let Some(share) = goodput {
         question.share = read("goodput", share, parse::share)?;
@@ -188,7 +188,7 @@ pub fn advise(
     }
     let optional =
         |key, value: Option<&Bound<'_, PyAny>>| value.map(|value| quantity(key, value)).transpose();
-    question.message = optional("message", message)?;
+    question.message_size = optional("message_size", message_size)?;
     question.duration = duration
         .map(|value| quantity("duration", value))
         .transpose()?;

@@ -95,7 +95,7 @@ settings_with_bbr! {
         inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
         /// How many of the negotiated streams are used, round robin, for messages that name no
         /// stream.
-        allocation as stream_allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
+        stream_allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
         /// Stream scheduler: chooses the stream that sends the next message. `round_robin`: one
         /// message of each stream in turn. `fcfs`: first come, first served.
         /// `round_robin_per_packet`: one stream in each packet. `priority`: by `stream_values`.

@@ -103,7 +103,7 @@ fn config(conditions: Conditions) -> Config {
         it.receive_buffer = conditions.buffer_kib * 1024;
         it.delayed_sack = conditions.delayed_sack;
         it.outbound_streams = conditions.streams;
-        it.allocation = AllocationKind::Fixed(conditions.streams);
+        it.stream_allocation = AllocationKind::Fixed(conditions.streams);
         it.checksum = false;
     })
 }

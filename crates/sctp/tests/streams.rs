@@ -44,7 +44,7 @@ struct Bulk {
 impl Bulk {
     fn new(allocation: AllocationKind, profile: Profile, wanted: u16, allowed: u16) -> Self {
         let config = Config::new(profile).with(|it| {
-            it.allocation = allocation;
+            it.stream_allocation = allocation;
             it.outbound_streams = wanted;
             it.receive_buffer = 10 * 1024;
             it.delayed_sack = false;
@@ -225,7 +225,7 @@ fn streams_stay_within_bounds_and_in_order() {
 #[test]
 fn spread_and_chosen_streams_go_together() {
     let mut world = World::with_configs(
-        Config::default().with(|it| it.allocation = AllocationKind::Fixed(3)),
+        Config::default().with(|it| it.stream_allocation = AllocationKind::Fixed(3)),
         Config::default(),
     );
     let a = world.connect();

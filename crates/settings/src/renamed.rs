@@ -1,11 +1,13 @@
-//! Former names of keys, metrics, probes, drop reasons, flags and commands. A former name causes an
-//! error that states the present name.
+//! Former names of keys, kinds, metrics, probes, drop reasons, flags and commands. A former name
+//! causes an error that states the present name.
 
 /// Namespace of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameCategory {
     /// A key in the described table of a spec.
     Key(&'static str),
+    /// A kind of the value of the given key.
+    Kind(&'static str),
     /// A metric of `[[measure]]`.
     Metric,
     /// A probe of `[[record]]`.
@@ -31,6 +33,11 @@ pub struct Renamed {
 
 const fn key(table: &'static str, old: &'static str, new: &'static str) -> Renamed {
     let family = NameCategory::Key(table);
+    Renamed { old, new, family }
+}
+
+const fn kind(key: &'static str, old: &'static str, new: &'static str) -> Renamed {
+    let family = NameCategory::Kind(key);
     Renamed { old, new, family }
 }
 
@@ -90,7 +97,7 @@ pub const RENAMED: &[Renamed] = &[
     key("pareto", "least", "min"),
     key("pareto", "most", "max"),
     key("lognormal", "most", "max"),
-    key("listed", "between", "interpolate"),
+    key("empirical", "between", "interpolate"),
     key("experiment", "common_losses", "common_random_numbers"),
     key("proxy", "asked", "upstream"),
     key("proxy", "asking", "downstream"),
@@ -103,6 +110,7 @@ pub const RENAMED: &[Renamed] = &[
     key("row", "bounded", "near_bound"),
     key("claim", "than", "reference"),
     key("measure", "take", "statistic"),
+    kind("size", "listed", "empirical"),
     metric("most_held", "max_receive_buffer_used"),
     metric("blocked_by_rwnd", "rwnd_limited_share"),
     metric("mark_reductions", "ecn_reductions"),

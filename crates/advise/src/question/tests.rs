@@ -27,7 +27,7 @@ fn omitted_values_are_derived_from_the_path() {
     // The bandwidth-delay product: 10 Mbit/s x 0.56 s = 700 000 bytes = 466.7 packets.
     assert_eq!(question.bandwidth_delay(), 700_000);
     assert_eq!(question.queue(), Capacity::Packets(467));
-    assert_eq!(question.message(), 1452);
+    assert_eq!(question.message_size(), 1452);
     assert_eq!(question.least_buffer(), 1500);
     // The warm-up is 1 s + 20 x 0.56 s = 12.2 s, and the measurement 400 x 0.56 s = 224 s.
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_path_with_scarce_losses_is_measured_until_there_are_enough() {
     question.congestion.truncate(1);
     let (ranking, own) = own(&question);
     assert_eq!(own.scale, 1);
-    let packets = ranking.candidates[0].1.mean / 8.0 / own.message() as f64;
+    let packets = ranking.candidates[0].1.mean / 8.0 / own.message_size() as f64;
     let losses = packets * 0.001 * own.duration.expect("chosen").seconds();
     assert!((55.0..65.0).contains(&losses), "{losses}");
 }
@@ -129,7 +129,7 @@ fn the_measured_time_of_a_run_is_bounded() {
 #[test]
 fn a_large_message_wants_space_with_its_chunk_headers() {
     let question = Question {
-        message: Some(Size(4000)),
+        message_size: Some(Size(4000)),
         ..geo()
     };
     // A message of 4000 bytes has three chunks: 1452 + 1452 + 1096 bytes.
@@ -231,12 +231,9 @@ fn time_dependent_controls_are_simulated_at_full_size_or_refused() {
     }
     large(Some("westwood")).expect("simulated at a smaller scale");
     let discipline = geo().with(|it| it.rate = Rate(10_000_000_000));
-    let discipline = discipline.with(|it| it.discipline = "codel".to_owned());
+    let discipline = discipline.with(|it| it.qdisc = "codel".to_owned());
     let message = discipline.checked().expect_err("too large").to_string();
-    assert!(
-        message.starts_with("discipline: found \"codel\""),
-        "{message}"
-    );
+    assert!(message.starts_with("qdisc: found \"codel\""), "{message}");
     // CUBIC is simulated at full size, even if other candidates are scaled.
     let small = Question {
         scale: 4,
@@ -333,10 +330,10 @@ fn nonsense_is_refused_with_what_is_allowed() {
         ),
         (
             Question {
-                message: Some(Size(0)),
+                message_size: Some(Size(0)),
                 ..geo()
             },
-            "message",
+            "message_size",
         ),
         (
             Question {

@@ -160,7 +160,7 @@ impl Driver {
             self.advance();
             match self.world.enter(self.hosts[host].node, packet) {
                 Ok(()) => self.report.hosts[host].entered += 1,
-                Err(_) => self.report.hosts[host].strays += 1,
+                Err(_) => self.report.hosts[host].rejected += 1,
             }
             self.leave();
         }

@@ -17,7 +17,7 @@ pub struct HostReport {
     pub left: u64,
     /// Number of packets that must not leave their first link (multicast, link-local), and are not
     /// emulated.
-    pub strays: u64,
+    pub rejected: u64,
 }
 
 /// Statistics since the start.

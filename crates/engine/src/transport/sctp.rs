@@ -128,12 +128,12 @@ fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetti
         wrong.push(InvalidSetting::new(error.field, message));
     }
     if let AllocationKind::Fixed(streams) | AllocationKind::Adaptive { streams, .. } =
-        config.allocation
+        config.stream_allocation
         && streams > config.outbound_streams
     {
         let negotiated = config.outbound_streams;
         let message = format!("found {streams}; `streams` negotiates only {negotiated}");
-        wrong.push(InvalidSetting::new("allocation.streams", message));
+        wrong.push(InvalidSetting::new("stream_allocation.streams", message));
     }
     if application.asconf_on_link_change.is_some() && !config.address_changes {
         let message = "found a time; `address_changes` is off, without which no address changes";

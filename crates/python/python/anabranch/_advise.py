@@ -19,9 +19,9 @@ def advise(
     *,
     goodput: Union[str, float] = 0.95,
     mtu: Optional[str] = None,
-    message: Optional[str] = None,
+    message_size: Optional[str] = None,
     queue: Optional[str] = None,
-    discipline: Optional[str] = None,
+    qdisc: Optional[str] = None,
     satellites: Optional[Mapping[str, Union[str, timedelta]]] = None,
     streams: Iterable[int] = (),
     congestion: Iterable[str] = (),
@@ -41,9 +41,9 @@ def advise(
     rate: rate of the link in each direction: ``"10 Mbit/s"``.
     loss: probability that a packet of the data direction is lost, from 0 to 0.5: ``0.01`` or ``"1 %"``.
     goodput: requested share, 0.01 to 0.99.
-    mtu: largest IP packet, default 1500 B. ``message``: message size, default one that fills a packet.
+    mtu: largest IP packet, default 1500 B. ``message_size``: message size, default one that fills a packet.
     queue: capacity of the link's queue, ``"50 packets"`` or ``"64 KiB"``; default one bandwidth-delay product.
-    discipline: queue discipline: ``"codel"``, ``"fq-codel"``, ``"pie"`` ...; default drop-tail.
+    qdisc: queue discipline: ``"codel"``, ``"fq-codel"``, ``"pie"`` ...; default drop-tail.
     satellites: instead of ``rtt``, the two ends of a satellite path and optional properties of it: ``{"from": "40.7,-74.0", "to":
         "51.5,-0.1", "shell": "starlink-1", "handover": "50 ms"}``.
     streams: numbers of streams to try; default 1, 2, 4 and 8.
@@ -65,9 +65,9 @@ def advise(
             loss,
             goodput=goodput,
             mtu=mtu,
-            message=message,
+            message_size=message_size,
             queue=queue,
-            discipline=discipline,
+            qdisc=qdisc,
             satellites=None if satellites is None else dict(satellites),
             streams=list(streams),
             congestion=list(congestion),

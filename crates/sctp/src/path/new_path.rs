@@ -94,7 +94,10 @@ impl Config {
 
     /// Rate estimator for a new path, if configured or needed by the stream allocation.
     pub(crate) fn new_path_estimator(&self) -> Option<Box<dyn PathEstimator>> {
-        let needed = self.allocation.needs_rate().then_some(RateParameters::RE);
+        let needed = self
+            .stream_allocation
+            .needs_rate()
+            .then_some(RateParameters::RE);
         let parameters = self.rate_estimate.or(needed)?;
         Some(Box::new(WestwoodRate::new(parameters)))
     }

@@ -272,7 +272,7 @@ fn may_wait(config: &Config) -> bool {
     if tests::EARLY.get() {
         return false;
     }
-    matches!(config.allocation, AllocationKind::Negotiated)
+    matches!(config.stream_allocation, AllocationKind::Negotiated)
         && !config.cmt
         && !OptionalRecovery::is_wanted(config)
 }

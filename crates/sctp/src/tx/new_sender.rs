@@ -30,7 +30,7 @@ impl SenderComponents {
     pub(super) fn of(config: &Config) -> Self {
         Self {
             scheduler: Scheduler::new(config.scheduler),
-            in_use: StreamsInUse::new(&config.allocation),
+            in_use: StreamsInUse::new(&config.stream_allocation),
             cmt: Cmt::of(config),
             watch: OptionalRecovery::of(config),
         }

@@ -43,7 +43,7 @@ impl ShellReport {
             .iter()
             .map(|it| {
                 json!({
-                    "node": it.name, "entered": it.entered, "left": it.left, "strays": it.strays,
+                    "node": it.name, "entered": it.entered, "left": it.left, "rejected": it.rejected,
                 })
             })
             .collect();

@@ -27,7 +27,7 @@ kind! {
     /// Empirical distribution: a list of sizes, each with the share of transfers that are not
     /// larger than it.
     pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> =
-        "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.interpolate)?));
+        "empirical", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.interpolate)?));
 }
 
 /// Empirical size distribution, drawn by inversion in integers.
