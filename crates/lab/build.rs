@@ -64,9 +64,9 @@ fn embed(carried: &Path) {
         .map(|path| directory(path, &name(path)))
         .collect();
     let text = format!(
-        "/// Papers by name.\npub(crate) static PAPERS: &[Directory] = &[{}];\n\
+        "/// Papers by name.\npub(crate) static PAPERS: &[EmbeddedFolder] = &[{}];\n\
          /// Specs that are not papers, with their files.\n\
-         pub(crate) static EXAMPLES: Directory = {};\n",
+         pub(crate) static EXAMPLES: EmbeddedFolder = {};\n",
         of_papers.join(", "),
         directory(&examples, "")
     );
@@ -74,7 +74,7 @@ fn embed(carried: &Path) {
     fs::write(&out, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", out.display()));
 }
 
-/// A `Directory` with all files below a folder.
+/// A `EmbeddedFolder` with all files below a folder.
 fn directory(folder: &Path, name: &str) -> String {
     let mut files = Vec::new();
     list(folder, "", &mut files);
@@ -82,7 +82,7 @@ fn directory(folder: &Path, name: &str) -> String {
         .iter()
         .map(|(path, file)| format!("({path:?}, include_bytes!({file:?})), "))
         .collect();
-    format!("Directory {{ name: {name:?}, files: &[{files}] }}")
+    format!("EmbeddedFolder {{ name: {name:?}, files: &[{files}] }}")
 }
 
 fn list(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) {

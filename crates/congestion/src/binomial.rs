@@ -80,7 +80,7 @@ impl SettingValue for Exponent {
     };
 
     fn from_datum(datum: &Datum) -> Option<Self> {
-        Exponent::from_value(datum.number()?)
+        Self::from_value(datum.number()?)
     }
 
     fn to_datum(&self) -> Datum {

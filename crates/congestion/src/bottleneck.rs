@@ -49,7 +49,7 @@ pub(crate) struct Line<C, S> {
 
 impl<C: CongestionControl, S: PartialEq> Line<C, S> {
     /// A line of 10 Mbit/s and 40 ms, which holds 50 segments; the queue holds `room` more.
-    pub fn new(flows: usize, room: usize, make: fn() -> C, state: fn(&C) -> S) -> Self {
+    pub(crate) fn new(flows: usize, room: usize, make: fn() -> C, state: fn(&C) -> S) -> Self {
         let flow = |_| Flow {
             state,
             control: make(),
@@ -163,7 +163,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
         }
     }
 
-    pub fn run_until(&mut self, end: Nanos) {
+    pub(crate) fn run_until(&mut self, end: Nanos) {
         loop {
             (0..self.flows.len()).for_each(|index| self.send(index));
             let opens = self.flows.iter().filter(|flow| {
@@ -197,7 +197,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
     }
 
     /// Number of segments that each flow delivers in the next `span` nanoseconds.
-    pub fn delivered_in(&mut self, span: Nanos) -> Vec<u64> {
+    pub(crate) fn delivered_in(&mut self, span: Nanos) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(|flow| flow.delivered).collect();
         self.run_until(self.now + span);
         let after = self.flows.iter().map(|flow| flow.delivered);

@@ -7,14 +7,14 @@ pub(crate) struct FractionalWindow(f64);
 impl FractionalWindow {
     /// Adds `bytes`, which must not be negative. Returns the number of whole bytes by which the
     /// window should grow.
-    pub fn earn(&mut self, bytes: f64) -> f64 {
+    pub(crate) fn earn(&mut self, bytes: f64) -> f64 {
         let earned = self.0 + bytes;
         self.0 = earned.fract();
         earned.trunc()
     }
 
     /// Resets the accumulated growth.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0 = 0.0;
     }
 }

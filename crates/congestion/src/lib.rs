@@ -4,6 +4,8 @@
 //! controller, which responds with a window. All sizes are bytes as the sender's profile counts
 //! them (user data only, or whole chunks), so an algorithm does not depend on the size of headers.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 /// Like [`windows_of_base`], with further methods, for an algorithm that does not use the
 /// receiver's reports.

@@ -40,7 +40,7 @@ static ADDED: OnceLock<Box<Added>> = OnceLock::new();
 #[derive(Debug)]
 struct Added {
     algorithm: &'static Algorithm,
-    next: OnceLock<Box<Added>>,
+    next: OnceLock<Box<Self>>,
 }
 
 /// The added algorithms, without those that a later one with the same name replaces.

@@ -121,7 +121,7 @@ pub(crate) mod bulk {
     }
 
     impl<C: CongestionControl> Bulk<C> {
-        pub fn new(control: C) -> Self {
+        pub(crate) fn new(control: C) -> Self {
             let (flight, due) = (0, 0);
             let mut bulk = Self {
                 control,
@@ -158,7 +158,7 @@ pub(crate) mod bulk {
         }
 
         /// Runs a round with this round-trip time. Returns the window after it.
-        pub fn round(&mut self, milliseconds: u64) -> u64 {
+        pub(crate) fn round(&mut self, milliseconds: u64) -> u64 {
             (0..self.due / 1000).for_each(|_| self.ack(milliseconds));
             self.control.cwnd()
         }

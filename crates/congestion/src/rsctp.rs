@@ -39,8 +39,8 @@ impl LossAttribution {
     pub fn code(verdict: Option<Self>) -> f64 {
         match verdict {
             None => 0.0,
-            Some(LossAttribution::Congestion) => 1.0,
-            Some(LossAttribution::Wireless) => 2.0,
+            Some(Self::Congestion) => 1.0,
+            Some(Self::Wireless) => 2.0,
         }
     }
 
@@ -50,9 +50,9 @@ impl LossAttribution {
         let (srtt, bandwidth) = (srtt.filter(|&srtt| srtt > 0)?, bandwidth?);
         // Equivalent to cwnd / srtt > bandwidth, but without the division.
         Some(if cwnd > bandwidth * time::seconds(srtt) {
-            LossAttribution::Congestion
+            Self::Congestion
         } else {
-            LossAttribution::Wireless
+            Self::Wireless
         })
     }
 }

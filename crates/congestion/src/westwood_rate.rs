@@ -115,7 +115,7 @@ impl SettingValue for RateParameters {
     const KIND: Kind = Kind::Registered(choices);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
-        RateParameters::by_name(datum.text()?)
+        Self::by_name(datum.text()?)
     }
 
     fn to_datum(&self) -> Datum {

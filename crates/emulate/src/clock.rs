@@ -10,11 +10,11 @@ pub(crate) struct Clock(Instant);
 
 impl Clock {
     #[allow(clippy::disallowed_methods, reason = "an emulator lives in real time")]
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub fn now(self) -> Nanos {
+    pub(crate) fn now(self) -> Nanos {
         self.0.elapsed().as_nanos() as Nanos
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// Creates a gateway that sends on `path`, and appends received packets to `leaving`.
-    pub fn new(path: Path, leaving: Crossed) -> Self {
+    pub(crate) fn new(path: Path, leaving: Crossed) -> Self {
         Self {
             path,
             entering: VecDeque::new(),
@@ -31,7 +31,7 @@ impl Gateway {
     }
 
     /// Queues the IP payload of a packet from outside.
-    pub fn enter(&mut self, payload: Bytes) {
+    pub(crate) fn enter(&mut self, payload: Bytes) {
         self.entering.push_back(payload);
     }
 }

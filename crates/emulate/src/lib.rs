@@ -17,6 +17,8 @@
 //! TUN devices ([`tun`]) carry arbitrary IP packets between any number of nodes. [`namespace`]
 //! provides a network namespace for the programs of each node.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 mod clock;
 mod gateway;
@@ -161,8 +163,8 @@ pub enum StartError {
 impl From<Failure> for StartError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Build(error) => StartError::Build(error),
-            Failure::Thread(error) => StartError::Thread(error),
+            Failure::Build(error) => Self::Build(error),
+            Failure::Thread(error) => Self::Thread(error),
         }
     }
 }

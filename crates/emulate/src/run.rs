@@ -54,7 +54,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub fn new(
+    pub(crate) fn new(
         path: Path,
         config: Config,
         sockets: Sockets,
@@ -101,7 +101,7 @@ impl Driver {
     }
 
     /// Drives the world until it is stopped.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let wait = match self.world.next_event() {
                 Some(at) => {

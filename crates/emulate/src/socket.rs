@@ -30,7 +30,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    pub fn open(config: &Config) -> Result<Self, StartError> {
+    pub(crate) fn open(config: &Config) -> Result<Self, StartError> {
         let listen = config.listen.ip();
         let any: IpAddr = match config.to.ip() {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -51,11 +51,11 @@ impl Sockets {
         })
     }
 
-    pub fn far_port(&self, config: &Config) -> Result<u16, StartError> {
+    pub(crate) fn far_port(&self, config: &Config) -> Result<u16, StartError> {
         self.port(FAR, config.to)
     }
 
-    pub fn near_address(&self, config: &Config) -> Result<SocketAddr, StartError> {
+    pub(crate) fn near_address(&self, config: &Config) -> Result<SocketAddr, StartError> {
         let port = self.port(NEAR, config.listen)?;
         Ok(SocketAddr::new(config.listen.ip(), port))
     }
@@ -69,13 +69,13 @@ impl Sockets {
         }
     }
 
-    pub fn send_to(&self, side: usize, packet: &[u8], to: SocketAddr) -> io::Result<usize> {
+    pub(crate) fn send_to(&self, side: usize, packet: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.sides[side].send_to(packet, to)
     }
 
     /// Receives the next packet of a side: its payload without headers that the system adds, and
     /// its source.
-    pub fn receive<'a>(
+    pub(crate) fn receive<'a>(
         &self,
         side: usize,
         buffer: &'a mut [u8],

@@ -15,7 +15,7 @@ use builder::{Builder, Slot};
 use reader::{Table, root};
 
 /// Key of the metadata.
-pub const KEY: &str = "ARROW:schema";
+pub(crate) const KEY: &str = "ARROW:schema";
 
 /// Begins an encapsulated message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -37,7 +37,7 @@ const DURATION: u8 = 18;
 const DOUBLE: u16 = 2;
 
 /// Encodes the Arrow schema of these columns.
-pub fn encode(fields: &[ColumnField]) -> String {
+pub(crate) fn encode(fields: &[ColumnField]) -> String {
     let mut out = Builder::default();
     let fields: Vec<u32> = fields.iter().map(|it| field(&mut out, it)).collect();
     let fields = out.vector(&fields);
@@ -93,7 +93,7 @@ fn field(out: &mut Builder, field: &ColumnField) -> u32 {
 
 /// Unit of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
+pub(crate) enum TimeUnit {
     Second,
     Millisecond,
     Microsecond,
@@ -102,7 +102,7 @@ pub enum TimeUnit {
 
 /// Type of a column with times in Arrow's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeType {
+pub(crate) enum TimeType {
     /// Time between two instants.
     Duration(TimeUnit),
     /// Instant.
@@ -122,7 +122,7 @@ pub enum TimeType {
 ///
 /// Names are compared and not copied, because all fields of a damaged schema may refer to one long
 /// name.
-pub fn decode<'n>(
+pub(crate) fn decode<'n>(
     text: &str,
     mut names: impl ExactSizeIterator<Item = &'n str>,
 ) -> Option<Vec<Option<TimeType>>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// An embedded folder.
 #[derive(Debug)]
-pub struct Directory {
+pub struct EmbeddedFolder {
     /// Name of the folder.
     pub(crate) name: &'static str,
     /// Paths below the folder, and contents.
@@ -14,7 +14,7 @@ pub struct Directory {
 
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));
 
-impl Directory {
+impl EmbeddedFolder {
     /// Contents of a file.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> Option<&'static [u8]> {
         let mut files = self.files.iter();
@@ -24,6 +24,6 @@ impl Directory {
 }
 
 /// The paper with this name.
-pub(crate) fn paper(name: &str) -> Option<&'static Directory> {
+pub(crate) fn paper(name: &str) -> Option<&'static EmbeddedFolder> {
     PAPERS.iter().find(|paper| paper.name == name)
 }

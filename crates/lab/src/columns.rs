@@ -229,7 +229,7 @@ impl Axes {
             }
         }
         axes.iter_mut().for_each(SweepColumn::settle);
-        Axes(axes)
+        Self(axes)
     }
 
     /// Iterates over the columns.

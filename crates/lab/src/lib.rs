@@ -1,6 +1,8 @@
 //! Experiments as files: execution of runs by a pool of threads, incremental storage and
 //! resumption, and papers with their published values.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

@@ -10,12 +10,12 @@ use std::thread::{self, Builder, ScopedJoinHandle};
 const MAX_THREADS: usize = 512;
 
 /// Number of threads for this many items.
-pub fn threads(jobs: usize, items: usize) -> usize {
+pub(crate) fn threads(jobs: usize, items: usize) -> usize {
     jobs.min(items).clamp(1, MAX_THREADS)
 }
 
 /// Number of threads that the machine can execute at a time.
-pub fn all_cores() -> usize {
+pub(crate) fn all_cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -93,7 +93,7 @@ type Share<T, E> = (Vec<(usize, T)>, Option<(usize, E)>);
 ///
 /// # Errors
 /// The error of the first failed item. No item is begun after a failure or a panic.
-pub fn each<T: Send, E: Send>(
+pub(crate) fn each<T: Send, E: Send>(
     threads: usize,
     (items, many): (usize, usize),
     work: impl Fn(usize) -> Result<T, E> + Sync,
@@ -124,7 +124,7 @@ pub fn each<T: Send, E: Send>(
 }
 
 /// Like [`each`], with work that does not fail.
-pub fn map<T: Send>(
+pub(crate) fn map<T: Send>(
     threads: usize,
     (items, many): (usize, usize),
     work: impl Fn(usize) -> T + Sync,
@@ -142,7 +142,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 /// Calls both functions, `second` on another thread if one can be started, and returns both
 /// results.
-pub fn join<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
+pub(crate) fn join<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
     thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, &second);
         let first = first();

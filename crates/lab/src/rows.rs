@@ -191,7 +191,7 @@ fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), 
 ///
 /// # Errors
 /// The file is damaged, or has columns of types that a trace cannot have.
-pub fn lines(file: Bytes) -> Result<String, ParquetError> {
+pub(crate) fn lines(file: Bytes) -> Result<String, ParquetError> {
     let metadata = metadata(&file)?;
     let mut columns = columns(&metadata)?;
     let titles: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();

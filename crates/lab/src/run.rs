@@ -48,6 +48,7 @@ pub trait ProgressObserver: Sync {
 }
 
 /// A progress receiver that ignores all reports.
+#[derive(Clone, Copy, Debug)]
 pub struct Quiet;
 
 impl ProgressObserver for Quiet {

@@ -5,6 +5,7 @@
 //! Rows are ordered by run and, within a run, by time, so that the same spec and seed give the same
 //! bytes.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,16 @@ pub struct SeriesWriter<W: Write + Send> {
     replication: u32,
     keys: Vec<SeriesKey>,
     rows: Rows,
+}
+
+impl<W: Write + Send> fmt::Debug for SeriesWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeriesWriter")
+            .field("experiment", &self.experiment)
+            .field("point", &self.point)
+            .field("replication", &self.replication)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Rows of one run that were not written yet.
@@ -240,6 +251,7 @@ fn with_levels<T: DataType>(
 }
 
 /// One column of a row group.
+#[derive(Debug)]
 pub struct SeriesColumn {
     values: Values,
     /// Levels of a nullable column: 1 for each row with a value, and 0 for each without.
@@ -247,6 +259,7 @@ pub struct SeriesColumn {
 }
 
 /// Values of a column of a row group.
+#[derive(Debug)]
 enum Values {
     Boolean(Vec<bool>),
     Int(Vec<i32>),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_scenario::records::Manifest;
 use anabranch_scenario::tree::SpecNode;
 
-use crate::carried::Directory;
+pub use crate::carried::EmbeddedFolder;
 
 /// Folder in a results directory with copies of the `[reference]` files, each named `<key>.csv`.
 pub(crate) const REFERENCE: &str = "reference";
@@ -22,23 +22,23 @@ pub enum Folder {
     /// A folder on disk.
     Disk(PathBuf),
     /// A folder embedded in the program; file paths are relative to it.
-    Carried(&'static Directory),
+    Carried(&'static EmbeddedFolder),
 }
 
 impl Folder {
     /// The folder that contains this file.
     pub fn of(file: &Path) -> Self {
         let parent = file.parent().filter(|parent| *parent != Path::new(""));
-        Folder::Disk(parent.unwrap_or(Path::new(".")).to_owned())
+        Self::Disk(parent.unwrap_or(Path::new(".")).to_owned())
     }
 
     /// Path of a file in the folder, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
             // "./mine.csv" is shown as "mine.csv".
-            Folder::Disk(folder) if folder == Path::new(".") => PathBuf::from(name),
-            Folder::Disk(folder) => folder.join(name),
-            Folder::Carried(folder) => Path::new(folder.name).join(name),
+            Self::Disk(folder) if folder == Path::new(".") => PathBuf::from(name),
+            Self::Disk(folder) => folder.join(name),
+            Self::Carried(folder) => Path::new(folder.name).join(name),
         }
     }
 
@@ -48,8 +48,8 @@ impl Folder {
     /// Any error of the file system.
     pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
         match self {
-            Folder::Disk(folder) => bounded(&folder.join(name)),
-            Folder::Carried(folder) => {
+            Self::Disk(folder) => bounded(&folder.join(name)),
+            Self::Carried(folder) => {
                 let contents = folder.file(name).ok_or(io::ErrorKind::NotFound)?;
                 Ok(contents.to_owned())
             }
@@ -60,7 +60,7 @@ impl Folder {
     /// stores the text. The spec in the manifest of such a directory still names the files in their
     /// original folder.
     pub fn kept(&self, name: &str) -> Option<String> {
-        let Folder::Disk(folder) = self else {
+        let Self::Disk(folder) = self else {
             return None;
         };
         match folder.join(name).try_exists() {
@@ -121,8 +121,8 @@ pub fn too_large() -> io::Error {
 impl fmt::Display for Folder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Folder::Disk(folder) => folder.display().fmt(f),
-            Folder::Carried(_) => f.write_str("the program itself"),
+            Self::Disk(folder) => folder.display().fmt(f),
+            Self::Carried(_) => f.write_str("the program itself"),
         }
     }
 }

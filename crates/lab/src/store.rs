@@ -151,7 +151,7 @@ impl Store {
             .and_then(|mut file| file.write_all(b"anabranch"))
             .and_then(|()| fs::remove_file(&probe))
             .map_err(failed(probe))?;
-        Ok(Store {
+        Ok(Self {
             directory: directory.to_owned(),
             journal: Journal::open(&runs)?,
             unflushed: Arc::default(),
@@ -336,7 +336,7 @@ impl Store {
     /// A file cannot be read or written.
     pub fn take(
         &self,
-        other: &Store,
+        other: &Self,
         unit: &PlannedRun<'_>,
         runner: &(impl Runner + ?Sized),
     ) -> Result<(), StoreError> {

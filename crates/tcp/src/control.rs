@@ -22,7 +22,7 @@ pub(crate) struct Congestion {
 impl Congestion {
     /// Creates a controller for segments of `mss` data bytes; the initial window and ssthresh are
     /// in segments.
-    pub fn controller(
+    pub(crate) fn controller(
         &self,
         profile: &Profile,
         mss: u64,
@@ -59,7 +59,7 @@ impl Congestion {
     }
 
     /// Inputs that the controllers of this algorithm need.
-    pub fn needs(&self, profile: &Profile, mss: u64) -> Needs {
+    pub(crate) fn needs(&self, profile: &Profile, mss: u64) -> Needs {
         let control = self.controller(profile, mss, 1.0, f64::INFINITY);
         Needs {
             marks: control.counts_marks(),

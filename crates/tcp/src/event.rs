@@ -34,10 +34,10 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Failure::Refused => "nobody listens there",
-            Failure::Reset => "reset by the peer",
-            Failure::TimedOut => "too many retransmissions in a row",
-            Failure::Aborted => "aborted here",
+            Self::Refused => "nobody listens there",
+            Self::Reset => "reset by the peer",
+            Self::TimedOut => "too many retransmissions in a row",
+            Self::Aborted => "aborted here",
         })
     }
 }

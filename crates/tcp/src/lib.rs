@@ -9,6 +9,8 @@
 //!
 //! Data, not code, selects the TCP variant: a [`Profile`] with its switches.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 mod config;
 mod connection;

@@ -60,7 +60,7 @@ pub(crate) struct Arrival {
 
 impl Receiver {
     /// Creates a receiver with a buffer of `buffer` bytes.
-    pub fn new(profile: &Profile, buffer: u64, mss: u64) -> Self {
+    pub(crate) fn new(profile: &Profile, buffer: u64, mss: u64) -> Self {
         let pieces = (buffer / BYTES_PER_PIECE) as usize + 16;
         Self {
             queue: Reassembly::new(0, profile.sack_blocks_remembered as usize, pieces),
@@ -79,14 +79,14 @@ impl Receiver {
 
     /// Records the SYN of the peer. The sequence number of the SYN counts as received, so the first
     /// data byte is next.
-    pub fn synchronize(&mut self) {
+    pub(crate) fn synchronize(&mut self) {
         self.queue.skip_one();
         self.edge = self.queue.next() + self.buffer;
     }
 
     /// Applies the results of the handshake: `mss` is the number of data bytes in a full segment
     /// without options, and `largest_window` is the largest window that can be advertised, bytes.
-    pub fn settle(&mut self, mss: u64, largest_window: u64) {
+    pub(crate) fn settle(&mut self, mss: u64, largest_window: u64) {
         self.mss = mss;
         self.acks.settle(mss);
         self.buffer = self.buffer.min(largest_window);
@@ -94,33 +94,33 @@ impl Receiver {
     }
 
     /// Sets whether data is dropped as soon as it is in order, as in a sink.
-    pub fn set_discard(&mut self, discard: bool) {
+    pub(crate) fn set_discard(&mut self, discard: bool) {
         self.discard = discard;
     }
 
     /// `RCV.NXT`: offset of the next expected byte.
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.queue.next()
     }
 
     /// `RCV.WND`: number of bytes from [`Receiver::next`] to the end of the advertised window.
-    pub fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         self.edge - self.queue.next()
     }
 
     /// Number of buffered bytes: in order but not read, or after a gap.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.ready_bytes + self.queue.waiting_bytes()
     }
 
     /// Number of bytes that are in order but not read.
-    pub fn readable(&self) -> u64 {
+    pub(crate) fn readable(&self) -> u64 {
         self.ready_bytes
     }
 
     /// Removes and returns the next data in order. If this opens the window far enough, a window
     /// update becomes due (RFC 9293 §3.8.6.2.2).
-    pub fn read(&mut self) -> Option<Bytes> {
+    pub(crate) fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop_front()?;
         self.ready_bytes -= bytes.len() as u64;
         let opening =
@@ -135,7 +135,7 @@ impl Receiver {
     /// Moves the end of the advertised window to the end of the free buffer, but only in steps of
     /// at least a segment or half the buffer. Must be called for each acknowledgement that is sent,
     /// and cancels one that was due. Returns the window to advertise, bytes.
-    pub fn acknowledge(&mut self) -> u64 {
+    pub(crate) fn acknowledge(&mut self) -> u64 {
         let open_to = self.queue.next() + self.buffer.saturating_sub(self.ready_bytes);
         if open_to >= self.edge + self.mss.min(self.buffer / 2).max(1) {
             self.edge = open_to;
@@ -146,7 +146,7 @@ impl Receiver {
 
     /// Processes data at offset `start`; the caller also says whether a FIN follows the data. Data
     /// outside the window is cut off.
-    pub fn handle_data(
+    pub(crate) fn handle_data(
         &mut self,
         now: Nanos,
         start: u64,
@@ -180,7 +180,7 @@ impl Receiver {
     /// Fast path of [`Receiver::handle_data`] for `length` bytes that are next in order and are
     /// dropped on arrival. Returns whether the fast path was possible.
     #[inline(always)]
-    pub fn fast_path_data(
+    pub(crate) fn fast_path_data(
         &mut self,
         now: Nanos,
         length: u64,
@@ -262,7 +262,7 @@ impl Receiver {
     }
 
     /// Records a duplicate: data at offset `start`, before the window, was received again.
-    pub fn note_duplicate(
+    pub(crate) fn note_duplicate(
         &mut self,
         now: Nanos,
         start: u64,
@@ -278,25 +278,25 @@ impl Receiver {
     }
 
     /// Timing of acknowledgements.
-    pub fn acks(&self) -> &Acknowledger {
+    pub(crate) fn acks(&self) -> &Acknowledger {
         &self.acks
     }
 
     /// Timing of acknowledgements, mutable.
-    pub fn acks_mut(&mut self) -> &mut Acknowledger {
+    pub(crate) fn acks_mut(&mut self) -> &mut Acknowledger {
         &mut self.acks
     }
 
     /// Whether the next acknowledgement should carry a SACK block.
     #[inline]
-    pub fn has_sack_blocks(&self) -> bool {
+    pub(crate) fn has_sack_blocks(&self) -> bool {
         self.twice.is_some() || self.queue.has_sack_blocks()
     }
 
     /// Blocks for the SACK option. A range received twice comes first and is reported once (RFC
     /// 2883 §4); the out-of-order blocks follow, most recent first. If one of these blocks contains
     /// the range received twice, that block is listed directly after the range.
-    pub fn sack_blocks(&mut self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(crate) fn sack_blocks(&mut self) -> impl Iterator<Item = Range<u64>> + '_ {
         let twice = self.twice.take();
         let around = twice.clone().and_then(|it| {
             let mut blocks = self.queue.sack_blocks();

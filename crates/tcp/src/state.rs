@@ -33,7 +33,7 @@ impl State {
     pub const fn is_synchronized(self) -> bool {
         !matches!(
             self,
-            State::Closed | State::Listen | State::SynSent | State::SynReceived
+            Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived
         )
     }
 
@@ -41,16 +41,12 @@ impl State {
     pub const fn sends(self) -> bool {
         matches!(
             self,
-            State::Established
-                | State::CloseWait
-                | State::FinWait1
-                | State::Closing
-                | State::LastAck
+            Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
         )
     }
 
     /// Whether the peer may still send data, which must be accepted.
     pub const fn receives(self) -> bool {
-        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+        matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 }

@@ -116,7 +116,7 @@ fn by_time(config: &Config) -> Option<ByTime> {
 
 impl Sender {
     /// Creates a sender before the handshake.
-    pub fn new(config: &Config, mss: u64) -> Self {
+    pub(crate) fn new(config: &Config, mss: u64) -> Self {
         let profile = &config.profile;
         let congestion = config.control();
         let rto = RtoEstimator::new(RtoConfig {
@@ -176,7 +176,7 @@ impl Sender {
 
     /// Passes saved parameters to the current controller, and keeps them for the controller that
     /// the handshake creates.
-    pub fn resume(&mut self, saved: SavedParameters) -> bool {
+    pub(crate) fn resume(&mut self, saved: SavedParameters) -> bool {
         let control = self.flow.control.careful_resume_mut();
         let taken = control.is_some_and(|it| it.resume(saved));
         if taken {
@@ -186,7 +186,7 @@ impl Sender {
     }
 
     /// Records that the SYN was sent or retransmitted.
-    pub fn syn_sent(&mut self, now: Nanos) {
+    pub(crate) fn syn_sent(&mut self, now: Nanos) {
         if self.flow.max == 0 {
             (self.flow.nxt, self.flow.max) = (FIRST, FIRST);
             self.timing = Some((FIRST, now));
@@ -197,7 +197,7 @@ impl Sender {
     }
 
     /// Handles a timeout of the SYN. Returns whether the connection fails.
-    pub fn syn_timeout(&mut self) -> bool {
+    pub(crate) fn syn_timeout(&mut self) -> bool {
         self.timeouts += 1;
         self.rto.back_off();
         self.retransmit_at = None;
@@ -206,7 +206,7 @@ impl Sender {
     }
 
     /// Completes the handshake at `now`: the SYN is acknowledged, and the windows are initialized.
-    pub fn establish(&mut self, now: Nanos, settled: &Settled, trace: &mut Trace) {
+    pub(crate) fn establish(&mut self, now: Nanos, settled: &Settled, trace: &mut Trace) {
         let mss = settled.mss.max(1);
         let peer_segments = (settled.window / mss) as f64;
         let syn_cut = settled.syn_lost && self.profile.lost_syn_cuts_ssthresh;
@@ -251,30 +251,30 @@ impl Sender {
     }
 
     /// Number of bytes written but not acknowledged.
-    pub fn buffered(&self) -> u64 {
+    pub(crate) fn buffered(&self) -> u64 {
         self.buffer.len()
     }
 
     /// Appends data to the send buffer.
-    pub fn write(&mut self, bytes: bytes::Bytes) {
+    pub(crate) fn write(&mut self, bytes: bytes::Bytes) {
         self.buffer.write(bytes);
         self.flow.queued_to = self.buffer.end();
     }
 
     /// Appends zeros, which use no memory.
-    pub fn write_zeros(&mut self, count: u64) {
+    pub(crate) fn write_zeros(&mut self, count: u64) {
         self.buffer.write_zeros(count);
         self.flow.queued_to = self.buffer.end();
     }
 
     /// Discards data that was written but never sent.
-    pub fn discard_unsent(&mut self) {
+    pub(crate) fn discard_unsent(&mut self) {
         self.buffer.truncate(self.flow.max);
         self.flow.queued_to = self.buffer.end();
     }
 
     /// Schedules a FIN after all written data.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if !self.closing {
             self.closing = true;
             self.flow.queued_to = self.buffer.end() + 1;
@@ -282,23 +282,23 @@ impl Sender {
     }
 
     /// Whether [`Sender::close`] was called.
-    pub fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing
     }
 
     /// Whether the planned segment ends with the last written byte.
-    pub fn is_last(&self, plan: &Plan) -> bool {
+    pub(crate) fn is_last(&self, plan: &Plan) -> bool {
         plan.start + plan.len as u64 == self.buffer.end()
     }
 
     /// Whether the FIN was sent and acknowledged.
-    pub fn fin_acknowledged(&self) -> bool {
+    pub(crate) fn fin_acknowledged(&self) -> bool {
         self.closing && self.flow.una > self.buffer.end()
     }
 
     /// Highest offset that an acknowledgement may have: the highest offset sent, or the byte of a
     /// zero-window probe.
-    pub fn highest_acceptable(&self) -> u64 {
+    pub(crate) fn highest_acceptable(&self) -> u64 {
         if self.probes > 0 {
             self.flow
                 .max
@@ -309,29 +309,35 @@ impl Sender {
     }
 
     /// Largest window ever advertised by the peer (RFC 5961 §5.2, MAX.SND.WND).
-    pub fn widest_window(&self) -> u64 {
+    pub(crate) fn widest_window(&self) -> u64 {
         self.widest_window
     }
 
     /// Sets the window of the peer, counted in bytes from `SND.UNA`.
-    pub fn set_window(&mut self, window: u64) {
+    pub(crate) fn set_window(&mut self, window: u64) {
         self.flow.window_edge = self.flow.una + window;
         self.widest_window = self.widest_window.max(window);
     }
 
     /// Whether neither data nor a FIN was sent. The sender then needs no acknowledgements, except
     /// for their ECN marks.
-    pub fn has_sent_nothing(&self) -> bool {
+    pub(crate) fn has_sent_nothing(&self) -> bool {
         self.flow.max == FIRST
     }
 
     /// Whether all written data is acknowledged and no probe is pending.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.flow.una == self.flow.queued_to && !self.probe_owed && self.persist_at.is_none()
     }
 
     /// Processes an acknowledgement between `SND.UNA` and [`Sender::highest_acceptable`].
-    pub fn handle_ack(&mut self, now: Nanos, ack: &Ack<'_>, stats: &mut Stats, trace: &mut Trace) {
+    pub(crate) fn handle_ack(
+        &mut self,
+        now: Nanos,
+        ack: &Ack<'_>,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) {
         let advanced = ack.to - self.flow.una;
         let flightsize_before = self.flow.flightsize();
         // The acknowledgement of a FIN must not increase the window, because a FIN is not data (RFC
@@ -480,12 +486,12 @@ impl Sender {
     }
 
     /// Data of a planned segment, as slices of the send buffer.
-    pub fn data(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn data(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
         self.buffer.slices(plan.start, plan.len)
     }
 
     /// Updates the state after the planned segment was sent.
-    pub fn sent(&mut self, now: Nanos, plan: &Plan, stats: &mut Stats, trace: &mut Trace) {
+    pub(crate) fn sent(&mut self, now: Nanos, plan: &Plan, stats: &mut Stats, trace: &mut Trace) {
         stats.segments_sent += 1;
         stats.bytes_sent += plan.len as u64;
         self.last_sent = Some(now);
@@ -558,7 +564,7 @@ impl Sender {
 
     /// Restarts the window before sending if the sender was idle for longer than the RTO (RFC 5681
     /// §4.1).
-    pub fn wake(&mut self, now: Nanos, trace: &mut Trace) {
+    pub(crate) fn wake(&mut self, now: Nanos, trace: &mut Trace) {
         if self.flow.flightsize() > 0 || self.flow.nxt >= self.flow.queued_to {
             return;
         }
@@ -572,14 +578,14 @@ impl Sender {
 
     /// Whether pacing and ECN allow a segment to be sent now. A zero-window probe may always be
     /// sent.
-    pub fn may_go(&self, now: Nanos) -> bool {
+    pub(crate) fn may_go(&self, now: Nanos) -> bool {
         let held = self.flow.ecn.held_until().is_some_and(|until| until > now);
         self.probe_owed || (!held && self.flow.pacer.allows(now))
     }
 
     /// ECN field of the planned segment. Only new data may be ECN-capable. Retransmissions (RFC
     /// 3168 §6.1.5), zero-window probes (§6.1.6), and segments without data (§6.1.4) may not.
-    pub fn ecn_of(&self, plan: &Plan) -> Ecn {
+    pub(crate) fn ecn_of(&self, plan: &Plan) -> Ecn {
         let new = plan.start >= self.flow.max && plan.len > 0 && !plan.probe;
         if new {
             self.flow.ecn.field()
@@ -589,12 +595,12 @@ impl Sender {
     }
 
     /// Whether the receiver must echo each mark exactly once (RFC 8257 §3.2).
-    pub fn counts_marks(&self) -> bool {
+    pub(crate) fn counts_marks(&self) -> bool {
         self.flow.control.counts_marks()
     }
 
     /// Whether loss recovery is in progress.
-    pub fn recovering(&self) -> bool {
+    pub(crate) fn recovering(&self) -> bool {
         self.recovery.recovering()
     }
 }

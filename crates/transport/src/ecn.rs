@@ -25,16 +25,16 @@ impl Ecn {
     /// The field whose value is in the low two bits of a traffic class (IPv6) or TOS byte (IPv4).
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 0b11 {
-            0b00 => Ecn::NotEct,
-            0b01 => Ecn::Ect1,
-            0b10 => Ecn::Ect0,
-            _ => Ecn::Ce,
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
         }
     }
 
     /// Whether a router may mark the packet instead of dropping it.
     pub const fn is_capable(self) -> bool {
-        !matches!(self, Ecn::NotEct)
+        !matches!(self, Self::NotEct)
     }
 
     /// The field after a router has marked the packet. This is CE, but [`Ecn::NotEct`] does not
@@ -42,8 +42,8 @@ impl Ecn {
     #[must_use]
     pub const fn marked(self) -> Self {
         match self {
-            Ecn::NotEct => Ecn::NotEct,
-            _ => Ecn::Ce,
+            Self::NotEct => Self::NotEct,
+            _ => Self::Ce,
         }
     }
 }

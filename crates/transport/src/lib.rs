@@ -16,6 +16,8 @@
 //! Implementations must not read a clock, draw ambient randomness or perform I/O, because their
 //! results must be reproducible.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 pub mod ecn;
 pub mod time;

@@ -129,26 +129,26 @@ pub struct ProbeSet(u64);
 
 impl ProbeSet {
     /// No probe.
-    pub const NONE: ProbeSet = ProbeSet(0);
+    pub const NONE: Self = Self(0);
     /// Every probe.
-    pub const ALL: ProbeSet = ProbeSet(u64::MAX);
+    pub const ALL: Self = Self(u64::MAX);
 
     /// This set with `probe` added.
     #[must_use]
-    pub const fn with(self, probe: Probe) -> ProbeSet {
-        ProbeSet(self.0 | 1 << probe as u8)
+    pub const fn with(self, probe: Probe) -> Self {
+        Self(self.0 | 1 << probe as u8)
     }
 
     /// This set without `probe`.
     #[must_use]
-    pub const fn without(self, probe: Probe) -> ProbeSet {
-        ProbeSet(self.0 & !(1 << probe as u8))
+    pub const fn without(self, probe: Probe) -> Self {
+        Self(self.0 & !(1 << probe as u8))
     }
 
     /// This set with all of `other` added.
     #[must_use]
-    pub const fn union(self, other: ProbeSet) -> ProbeSet {
-        ProbeSet(self.0 | other.0)
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Whether `probe` is a member.
@@ -157,7 +157,7 @@ impl ProbeSet {
     }
 
     /// Whether all members are in `other`.
-    pub const fn is_within(self, other: ProbeSet) -> bool {
+    pub const fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 

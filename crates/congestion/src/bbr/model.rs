@@ -31,20 +31,20 @@ pub(super) struct MaxBandwidth {
 
 impl MaxBandwidth {
     /// UpdateMaxBw.
-    pub fn update(&mut self, rs: &RateSample) {
+    pub(super) fn update(&mut self, rs: &RateSample) {
         if rs.rate > 0.0 && (rs.rate >= self.get() || !rs.app_limited) {
             self.current = self.current.max(rs.rate);
         }
     }
 
     /// AdvanceMaxBwFilter.
-    pub fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         if self.current > 0.0 {
             self.before = std::mem::take(&mut self.current);
         }
     }
 
-    pub fn get(&self) -> f64 {
+    pub(super) fn get(&self) -> f64 {
         self.before.max(self.current)
     }
 }
@@ -60,7 +60,7 @@ pub(super) struct MinRtt {
 
 impl MinRtt {
     /// UpdateMinRTT, if a round-trip time was measured.
-    pub fn measure(&mut self, now: Nanos, rtt: Nanos) {
+    pub(super) fn measure(&mut self, now: Nanos, rtt: Nanos) {
         let old = |at: Nanos| now > at.saturating_add(PROBE_RTT_INTERVAL);
         self.expired = self.probe.is_some_and(|(_, at)| old(at));
         if self.expired || self.probe.is_none_or(|(least, _)| rtt < least) {
@@ -77,17 +77,17 @@ impl MinRtt {
     }
 
     /// UpdateMinRTT, if none was measured.
-    pub fn expire(&mut self, now: Nanos) {
+    pub(super) fn expire(&mut self, now: Nanos) {
         let old = |at: Nanos| now > at.saturating_add(PROBE_RTT_INTERVAL);
         self.expired |= self.probe.is_some_and(|(_, at)| old(at));
     }
 
-    pub fn get(&self) -> Option<Nanos> {
+    pub(super) fn get(&self) -> Option<Nanos> {
         self.least.map(|(least, _)| least)
     }
 
     /// Records that the path was drained at `now`, so that the next probe is due after an interval.
-    pub fn probed(&mut self, now: Nanos) {
+    pub(super) fn probed(&mut self, now: Nanos) {
         self.expired = false;
         if let Some((_, at)) = &mut self.probe {
             *at = now;
@@ -106,12 +106,12 @@ pub(super) struct FullBandwidth {
 
 impl FullBandwidth {
     /// ResetFullBW.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.baseline, self.count, self.now) = (0.0, 0, false);
     }
 
     /// CheckFullBWReached.
-    pub fn check(&mut self, rs: &RateSample, round_start: bool) {
+    pub(super) fn check(&mut self, rs: &RateSample, round_start: bool) {
         if self.now || !round_start || rs.app_limited {
             return;
         }
@@ -140,7 +140,7 @@ pub(super) struct ExtraAcked {
 
 impl ExtraAcked {
     /// UpdateACKAggregation.
-    pub fn update(
+    pub(super) fn update(
         &mut self,
         now: Nanos,
         rs: &RateSample,
@@ -163,7 +163,7 @@ impl ExtraAcked {
         self.current = self.current.max(extra);
     }
 
-    pub fn get(&self) -> f64 {
+    pub(super) fn get(&self) -> f64 {
         self.before.max(self.current)
     }
 }
@@ -200,7 +200,7 @@ impl Default for ShortTerm {
 
 impl ShortTerm {
     /// UpdateLatestDeliverySignals.
-    pub fn update_latest(&mut self, rs: &RateSample) {
+    pub(super) fn update_latest(&mut self, rs: &RateSample) {
         self.bw_latest = self.bw_latest.max(rs.rate);
         self.inflight_latest = self.inflight_latest.max(rs.delivered as f64);
         self.loss_round_start = rs.prior_delivered >= self.loss_round_delivered;
@@ -210,20 +210,20 @@ impl ShortTerm {
     }
 
     /// AdvanceLatestDeliverySignals.
-    pub fn advance_latest(&mut self, rs: &RateSample) {
+    pub(super) fn advance_latest(&mut self, rs: &RateSample) {
         if self.loss_round_start {
             (self.bw_latest, self.inflight_latest) = (rs.rate, rs.delivered as f64);
         }
     }
 
     /// ResetCongestionSignals.
-    pub fn reset_signals(&mut self) {
+    pub(super) fn reset_signals(&mut self) {
         (self.loss_in_round, self.runs) = (false, 0);
         (self.bw_latest, self.inflight_latest) = (0.0, 0.0);
     }
 
     /// ResetShortTermModel.
-    pub fn reset_model(&mut self) {
+    pub(super) fn reset_model(&mut self) {
         (self.bw, self.inflight) = (f64::INFINITY, f64::INFINITY);
     }
 

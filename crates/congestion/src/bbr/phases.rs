@@ -29,30 +29,30 @@ pub(super) enum State {
 
 impl State {
     /// BBR.pacing_gain.
-    pub fn pacing_gain(self, parameters: &BbrParameters) -> f64 {
+    pub(super) fn pacing_gain(self, parameters: &BbrParameters) -> f64 {
         match self {
-            State::Startup => parameters.startup_gain,
-            State::Drain => 0.5,
-            State::ProbeDown => 0.9,
-            State::ProbeCruise | State::ProbeRefill | State::ProbeRtt => 1.0,
-            State::ProbeUp => parameters.probe_gain,
+            Self::Startup => parameters.startup_gain,
+            Self::Drain => 0.5,
+            Self::ProbeDown => 0.9,
+            Self::ProbeCruise | Self::ProbeRefill | Self::ProbeRtt => 1.0,
+            Self::ProbeUp => parameters.probe_gain,
         }
     }
 
     /// BBR.cwnd_gain.
-    pub fn cwnd_gain(self, parameters: &BbrParameters) -> f64 {
+    pub(super) fn cwnd_gain(self, parameters: &BbrParameters) -> f64 {
         match self {
-            State::ProbeUp => 2.25,
-            State::ProbeRtt => 0.5,
+            Self::ProbeUp => 2.25,
+            Self::ProbeRtt => 0.5,
             _ => parameters.cwnd_gain,
         }
     }
 
     /// IsInAProbeBWState.
-    pub fn probes_bandwidth(self) -> bool {
+    pub(super) fn probes_bandwidth(self) -> bool {
         matches!(
             self,
-            State::ProbeDown | State::ProbeCruise | State::ProbeRefill | State::ProbeUp
+            Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp
         )
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct WindowedMin {
 
 impl WindowedMin {
     /// Creates a filter without measurements.
-    pub const fn new(span: Nanos) -> Self {
+    pub(super) const fn new(span: Nanos) -> Self {
         Self {
             span,
             since: 0,
@@ -23,7 +23,7 @@ impl WindowedMin {
     }
 
     /// Adds the measurement `value` at `now`.
-    pub fn measure(&mut self, now: Nanos, value: Nanos) {
+    pub(super) fn measure(&mut self, now: Nanos, value: Nanos) {
         let age = now.saturating_sub(self.since);
         if age >= self.span {
             self.before = if age < 2 * self.span {
@@ -37,7 +37,7 @@ impl WindowedMin {
     }
 
     /// Minimum of the measurements; `None` if there are none.
-    pub fn least(&self) -> Option<Nanos> {
+    pub(super) fn least(&self) -> Option<Nanos> {
         let least = self.current.min(self.before);
         (least != Nanos::MAX).then_some(least)
     }

@@ -44,14 +44,14 @@ pub enum Filter {
 
 impl Filter {
     /// Filter of Mobicom 2001: tau is 500 ms, with two virtual samples per tau.
-    pub const MOBICOM_2001: Self = Filter::LowPass {
+    pub const MOBICOM_2001: Self = Self::LowPass {
         tau: 500 * MILLISECOND,
         virtual_samples: 2,
     };
     /// Filter of CCR 2004: the weight of the old estimate is 7/8.
-    pub const CCR_2004: Self = Filter::Ewma { keep: 0.875 };
+    pub const CCR_2004: Self = Self::Ewma { keep: 0.875 };
     /// Filter of Globecom 2002.
-    pub const ABSE: Self = Filter::Adaptive {
+    pub const ABSE: Self = Self::Adaptive {
         gain: 10.0,
         steadiness: 0.6,
         memory: 10,
@@ -79,7 +79,7 @@ pub(super) struct FilterState {
 }
 
 impl FilterState {
-    pub fn new(filter: Filter) -> Self {
+    pub(super) fn new(filter: Filter) -> Self {
         Self {
             filter,
             last: None,
@@ -90,12 +90,12 @@ impl FilterState {
         }
     }
 
-    pub fn estimate(&self) -> Option<f64> {
+    pub(super) fn estimate(&self) -> Option<f64> {
         self.last.map(|(_, _, estimate)| estimate)
     }
 
     /// Time of the next virtual sample, if it is due before `until`.
-    pub fn virtual_sample_before(&mut self, until: Nanos) -> Option<Nanos> {
+    pub(super) fn virtual_sample_before(&mut self, until: Nanos) -> Option<Nanos> {
         let Filter::LowPass {
             tau,
             virtual_samples,
@@ -116,12 +116,12 @@ impl FilterState {
     }
 
     /// Ends the idle time, because a real sample follows.
-    pub fn heard(&mut self) {
+    pub(super) fn heard(&mut self) {
         self.idle_samples = 0;
     }
 
     /// Processes the sample at the time `at`.
-    pub fn take(&mut self, at: Nanos, sample: f64, srtt: Option<Nanos>) {
+    pub(super) fn take(&mut self, at: Nanos, sample: f64, srtt: Option<Nanos>) {
         let Some((before, last_sample, estimate)) = self.last else {
             self.last = Some((at, sample, sample));
             return;

@@ -61,7 +61,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub fn new(sampling: Sampling) -> Self {
+    pub(super) fn new(sampling: Sampling) -> Self {
         Self {
             sampling,
             recent: VecDeque::new(),
@@ -75,7 +75,7 @@ impl Sampler {
 
     /// Sample at the acknowledgement `ack` in bytes per second, if there is one. `estimate` is the
     /// current output of the filter.
-    pub fn take(&mut self, ack: &AckSample, estimate: Option<f64>) -> Option<f64> {
+    pub(super) fn take(&mut self, ack: &AckSample, estimate: Option<f64>) -> Option<f64> {
         if let Some(rtt) = ack.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
@@ -147,7 +147,7 @@ impl Sampler {
     }
 
     /// Sample at a time without an acknowledgement.
-    pub fn idle_sample(&mut self, at: Nanos) -> f64 {
+    pub(super) fn idle_sample(&mut self, at: Nanos) -> f64 {
         match self.sampling {
             Sampling::Rate { .. } if self.interval > 0 => self.over_interval(at),
             _ => 0.0,

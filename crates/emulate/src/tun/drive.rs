@@ -58,7 +58,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub fn new(
+    pub(super) fn new(
         mut world: World,
         hosts: Vec<TunHost>,
         shared: Shared<TunReport>,
@@ -80,7 +80,7 @@ impl Driver {
     }
 
     /// Drives the world until it is stopped. Returns the first error of a capture.
-    pub fn run(mut self) -> io::Result<()> {
+    pub(super) fn run(mut self) -> io::Result<()> {
         // Reduces the timer slack, because waits would end 50 us late with the default. If this
         // call fails, the report shows the effect.
         let _ = nix::sys::prctl::set_timerslack(1);

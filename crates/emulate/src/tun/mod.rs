@@ -49,8 +49,8 @@ pub enum TunError {
 impl From<Failure> for TunError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Build(error) => TunError::Build(error),
-            Failure::Thread(error) => TunError::Thread(error),
+            Failure::Build(error) => Self::Build(error),
+            Failure::Thread(error) => Self::Thread(error),
         }
     }
 }

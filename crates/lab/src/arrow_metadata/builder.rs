@@ -3,7 +3,7 @@
 
 /// Value of a field of a table.
 #[derive(Clone, Copy, Debug)]
-pub enum Slot {
+pub(super) enum Slot {
     Byte(u8),
     Short(u16),
     Word(u32),
@@ -13,7 +13,7 @@ pub enum Slot {
 
 /// A buffer. Positions are distances from its end.
 #[derive(Debug, Default)]
-pub struct Builder {
+pub(super) struct Builder {
     /// The bytes in reverse order.
     reversed: Vec<u8>,
     /// Vtables with their positions; tables with equal vtables share one.
@@ -55,7 +55,7 @@ impl Builder {
     }
 
     /// Writes a string.
-    pub fn text(&mut self, text: &str) -> u32 {
+    pub(super) fn text(&mut self, text: &str) -> u32 {
         self.align(text.len() + 1, WORD);
         self.bytes(&[0]);
         self.bytes(text.as_bytes());
@@ -63,7 +63,7 @@ impl Builder {
     }
 
     /// Writes a vector of tables.
-    pub fn vector(&mut self, tables: &[u32]) -> u32 {
+    pub(super) fn vector(&mut self, tables: &[u32]) -> u32 {
         self.align(WORD, WORD);
         for &table in tables.iter().rev() {
             self.offset(table);
@@ -72,7 +72,7 @@ impl Builder {
     }
 
     /// Writes a table of these fields, each with its index in the schema.
-    pub fn table(&mut self, slots: &[(usize, Slot)]) -> u32 {
+    pub(super) fn table(&mut self, slots: &[(usize, Slot)]) -> u32 {
         let end = self.position();
         let mut written = Vec::new();
         for &(index, slot) in slots {
@@ -113,7 +113,7 @@ impl Builder {
     }
 
     /// The bytes of the buffer with this table as its root.
-    pub fn finish(mut self, root: u32) -> Vec<u8> {
+    pub(super) fn finish(mut self, root: u32) -> Vec<u8> {
         self.offset(root);
         self.reversed.reverse();
         self.reversed

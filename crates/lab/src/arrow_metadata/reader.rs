@@ -3,7 +3,7 @@
 
 /// A table of a buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'b> {
+pub(super) struct Table<'b> {
     bytes: &'b [u8],
     at: usize,
 }
@@ -22,7 +22,7 @@ fn follow(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The root of a buffer.
-pub fn root(bytes: &[u8]) -> Option<Table<'_>> {
+pub(super) fn root(bytes: &[u8]) -> Option<Table<'_>> {
     let at = follow(bytes, 0)?;
     Some(Table { bytes, at })
 }
@@ -45,36 +45,39 @@ impl<'b> Table<'b> {
     }
 
     /// A field of 8 bits.
-    pub fn byte(&self, index: usize) -> Option<u8> {
+    pub(super) fn byte(&self, index: usize) -> Option<u8> {
         array(self.bytes, self.field(index)?).map(|[byte]| byte)
     }
 
     /// A field of 16 bits.
-    pub fn short(&self, index: usize) -> Option<u16> {
+    pub(super) fn short(&self, index: usize) -> Option<u16> {
         array(self.bytes, self.field(index)?).map(u16::from_le_bytes)
     }
 
     /// A field of 32 bits.
-    pub fn word(&self, index: usize) -> Option<u32> {
+    pub(super) fn word(&self, index: usize) -> Option<u32> {
         word(self.bytes, self.field(index)?)
     }
 
     /// A field that is a table.
-    pub fn table(&self, index: usize) -> Option<Table<'b>> {
+    pub(super) fn table(&self, index: usize) -> Option<Self> {
         let at = follow(self.bytes, self.field(index)?)?;
         let bytes = self.bytes;
         Some(Table { bytes, at })
     }
 
     /// The bytes of a field that is a string.
-    pub fn text(&self, index: usize) -> Option<&'b [u8]> {
+    pub(super) fn text(&self, index: usize) -> Option<&'b [u8]> {
         let at = follow(self.bytes, self.field(index)?)?;
         let length = usize::try_from(word(self.bytes, at)?).ok()?;
         self.bytes.get(at + 4..)?.get(..length)
     }
 
     /// A field that is a vector of tables.
-    pub fn tables(&self, index: usize) -> Option<impl ExactSizeIterator<Item = Option<Table<'b>>>> {
+    pub(super) fn tables(
+        &self,
+        index: usize,
+    ) -> Option<impl ExactSizeIterator<Item = Option<Table<'b>>>> {
         let bytes = self.bytes;
         let at = follow(bytes, self.field(index)?)?;
         let length = usize::try_from(word(bytes, at)?).ok()?;

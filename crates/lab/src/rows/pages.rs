@@ -33,7 +33,7 @@ pub(super) struct Group<'m> {
 }
 
 impl<'m> Group<'m> {
-    pub fn new(file: Bytes, metadata: &'m RowGroupMetaData) -> Self {
+    pub(super) fn new(file: Bytes, metadata: &'m RowGroupMetaData) -> Self {
         Self {
             file: Arc::new(file),
             metadata,

@@ -53,7 +53,7 @@ pub(super) struct AccurateReceiver {
 impl AccurateReceiver {
     /// Creates the state after the first SYN or SYN-ACK of the peer, which arrived with this ECN
     /// field.
-    pub fn new(syn_field: Ecn, is_answer: bool) -> Self {
+    pub(super) fn new(syn_field: Ecn, is_answer: bool) -> Self {
         let mut receiver = Self {
             ce_packets: INITIAL_CE_PACKETS,
             bytes: INITIAL_BYTES,
@@ -74,12 +74,12 @@ impl AccurateReceiver {
     }
 
     /// Processes a repeated SYN of the peer.
-    pub fn on_syn(&mut self, field: Ecn) {
+    pub(super) fn on_syn(&mut self, field: Ecn) {
         self.syn_field = field;
     }
 
     /// Processes a SYN-ACK. Marks of all SYN-ACKs count once (§3.2.2.2).
-    pub fn on_syn_ack(&mut self, field: Ecn) {
+    pub(super) fn on_syn_ack(&mut self, field: Ecn) {
         self.syn_field = field;
         if field == Ecn::Ce {
             self.ce_packets = self.ce_packets.max(INITIAL_CE_PACKETS + 1);
@@ -87,37 +87,37 @@ impl AccurateReceiver {
     }
 
     /// Records the peer's report about the SYN or SYN-ACK of this end.
-    pub fn on_handshake_report(&mut self, ace: u8) {
+    pub(super) fn on_handshake_report(&mut self, ace: u8) {
         self.syn_report = ace;
     }
 
     /// Whether the SYN or SYN-ACK of this end was reported as marked.
-    pub fn syn_marked(&self) -> bool {
+    pub(super) fn syn_marked(&self) -> bool {
         self.syn_report == 6
     }
 
     /// Whether the counters of the peer are used. They are not used if the peer's handshake report
     /// was 0 (§3.2.2.1 note 1). Other undefined values of the report mean the same as an unchanged
     /// ECN field (§3.1.3, table 4).
-    pub fn reads_counters(&self) -> bool {
+    pub(super) fn reads_counters(&self) -> bool {
         self.syn_report != 0
     }
 
     /// Whether this end sent a SYN-ACK.
-    pub fn is_server(&self) -> bool {
+    pub(super) fn is_server(&self) -> bool {
         self.syn_acks > 0
     }
 
     /// Whether data may be sent as ECN-capable. It may not if the network changed the ECN field of
     /// this end's SYN or SYN-ACK, which was sent as not ECN-capable, to ECT or CE (§3.2.2.3).
-    pub fn is_capable(&self) -> bool {
+    pub(super) fn is_capable(&self) -> bool {
         let mangled = matches!(self.syn_report, 3 | 4 | 6);
         !self.withdrawn && !mangled && self.reads_counters()
     }
 
     /// Flags of the next SYN-ACK. The third SYN-ACK does not request ECN, because a middlebox may
     /// have dropped the first two (§3.2.3.2.2).
-    pub fn syn_ack_flags(&mut self) -> Flags {
+    pub(super) fn syn_ack_flags(&mut self) -> Flags {
         self.syn_acks += 1;
         if self.syn_acks > 2 {
             self.withdrawn = true;
@@ -128,18 +128,18 @@ impl AccurateReceiver {
 
     /// Option of the SYN-ACK whose flags were requested last. Only the first SYN-ACK carries an
     /// option.
-    pub fn syn_ack_option(&mut self) -> Option<AccurateEcn> {
+    pub(super) fn syn_ack_option(&mut self) -> Option<AccurateEcn> {
         (self.syn_acks == 1).then(|| self.option_with(3))
     }
 
     /// Flags of the acknowledgement of a SYN-ACK, which report the ECN field of the SYN-ACK.
-    pub fn handshake_flags(&self) -> Flags {
+    pub(super) fn handshake_flags(&self) -> Flags {
         handshake_flags(self.syn_field)
     }
 
     /// Counts an acceptable packet with `data` bytes of data and ECN field `field`. Returns whether
     /// an acknowledgement must be sent now (§3.2.2.5.1).
-    pub fn receive(&mut self, field: Ecn, data: u64, has_unacknowledged_data: bool) -> bool {
+    pub(super) fn receive(&mut self, field: Ecn, data: u64, has_unacknowledged_data: bool) -> bool {
         match field {
             Ecn::NotEct => {}
             Ecn::Ect0 => self.bytes[0] += data,
@@ -158,7 +158,7 @@ impl AccurateReceiver {
     }
 
     /// Flags that carry the counter of CE packets in a segment that is being sent (§3.2.2.2).
-    pub fn report(&mut self) -> Flags {
+    pub(super) fn report(&mut self) -> Flags {
         self.unreported_marks = 0;
         Flags::from_ace(self.ce_packets)
     }
@@ -167,7 +167,7 @@ impl AccurateReceiver {
     /// that ever changed or, if these do not fit, every counter that changed since the last option
     /// (§3.2.3.3). `None` if no counter changed, or if even the changed ones do not fit. A test of
     /// the path is then postponed to a segment with enough space.
-    pub fn option(&mut self, room: usize, with_data: bool) -> Option<AccurateEcn> {
+    pub(super) fn option(&mut self, room: usize, with_data: bool) -> Option<AccurateEcn> {
         let probe = self.probes_path || (with_data && self.probes_data);
         let changed = |than: &[u64; 3]| {
             let fields = self.fields();

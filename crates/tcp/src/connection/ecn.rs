@@ -49,7 +49,7 @@ impl Agreement {
     /// Flags of a SYN. Only the first SYN requests ECN; its retransmissions do not, because a
     /// middlebox may drop such requests (§6.1.1.1). A request for accurate ECN is sent twice (RFC
     /// 9768 §3.1.4.1).
-    pub fn syn_flags(&mut self, number: u32, support: EcnSupport) -> Flags {
+    pub(super) fn syn_flags(&mut self, number: u32, support: EcnSupport) -> Flags {
         let (flags, last) = match support {
             EcnSupport::None => (Flags::NONE, 0),
             EcnSupport::Classic => (SETUP, 1),
@@ -64,7 +64,7 @@ impl Agreement {
     }
 
     /// Flags of a SYN-ACK, which accepts ECN if the SYN requested it.
-    pub fn syn_ack_flags(&mut self) -> Flags {
+    pub(super) fn syn_ack_flags(&mut self) -> Flags {
         if let Some(accurate) = &mut self.accurate {
             return accurate.syn_ack_flags();
         }
@@ -78,7 +78,7 @@ impl Agreement {
 
     /// Processes the first SYN or SYN-ACK of the peer, which determines the mode of the connection
     /// (RFC 9768 §3.1.2 table 2, §3.1.3).
-    pub fn on_syn(&mut self, flags: Flags, field: Ecn, support: EcnSupport) {
+    pub(super) fn on_syn(&mut self, flags: Flags, field: Ecn, support: EcnSupport) {
         if support != EcnSupport::Accurate {
             return self.on_classic_syn(flags, support == EcnSupport::Classic);
         }
@@ -103,7 +103,7 @@ impl Agreement {
     /// Processes a repeated SYN before the connection is established. If this end supports AccECN,
     /// the mode does not change. Returns `false` if the SYNs of the peer requested both modes: the
     /// connection must then be reset (RFC 9768 §3.1.5).
-    pub fn on_syn_again(&mut self, flags: Flags, field: Ecn, support: EcnSupport) -> bool {
+    pub(super) fn on_syn_again(&mut self, flags: Flags, field: Ecn, support: EcnSupport) -> bool {
         if support != EcnSupport::Accurate {
             self.on_classic_syn(flags, support == EcnSupport::Classic);
             return true;
@@ -136,7 +136,7 @@ impl Agreement {
 
     /// Processes a repeated SYN-ACK after the connection was established. Returns whether its
     /// acknowledgement must report the ECN field of the SYN-ACK (RFC 9768 §3.2.2.1).
-    pub fn on_syn_ack_again(&mut self, flags: Flags, field: Ecn) -> bool {
+    pub(super) fn on_syn_ack_again(&mut self, flags: Flags, field: Ecn) -> bool {
         match &mut self.accurate {
             Some(accurate) if !matches!(flags.ace(), 0 | 1 | 7) => {
                 accurate.on_syn_ack(field);
@@ -148,7 +148,7 @@ impl Agreement {
 
     /// Processes the first acknowledgement of this end's SYN-ACK, which carries neither data nor
     /// SACK blocks (RFC 9768 §3.2.2.1 table 4).
-    pub fn on_ack_of_syn_ack(&mut self, flags: Flags) {
+    pub(super) fn on_ack_of_syn_ack(&mut self, flags: Flags) {
         if let Some(accurate) = &mut self.accurate {
             accurate.on_handshake_report(flags.ace());
         }
@@ -156,12 +156,12 @@ impl Agreement {
 
     /// State of AccECN mode, if the connection is in this mode.
     #[inline]
-    pub fn accurate_mut(&mut self) -> Option<&mut AccurateReceiver> {
+    pub(super) fn accurate_mut(&mut self) -> Option<&mut AccurateReceiver> {
         self.accurate.as_deref_mut()
     }
 
     /// Result of the negotiation, as needed by the data sender.
-    pub fn settled(&self) -> SettledEcn {
+    pub(super) fn settled(&self) -> SettledEcn {
         let Some(accurate) = &self.accurate else {
             return SettledEcn {
                 capable: self.is_capable(),
@@ -194,7 +194,7 @@ impl Agreement {
 
     /// Whether the SYN should be sent again without ECN after a RST, because the flags may have
     /// caused the RST (§6.1.1.1).
-    pub fn retries_without(&mut self) -> bool {
+    pub(super) fn retries_without(&mut self) -> bool {
         let retries = self.offered && !self.withdrawn && !self.refused;
         self.refused |= retries;
         retries
@@ -207,7 +207,7 @@ impl Agreement {
 
     /// Updates the echo for an acceptable segment with data, with TCP flags `flags` and the ECN
     /// field `ecn` of its packet.
-    pub fn receive_data(&mut self, flags: Flags, ecn: Ecn) {
+    pub(super) fn receive_data(&mut self, flags: Flags, ecn: Ecn) {
         // CWR is processed before the mark, because the packet that carries CWR may itself be
         // marked.
         if flags.contains(Flags::CWR) {
@@ -221,17 +221,17 @@ impl Agreement {
     /// Whether this packet is marked differently from the previous one, so that earlier data must
     /// be acknowledged first. Used for controllers that need an echo of each mark regardless of CWR
     /// (RFC 8257 §3.2).
-    pub fn changes_echo(&self, ecn: Ecn) -> bool {
+    pub(super) fn changes_echo(&self, ecn: Ecn) -> bool {
         self.offered && self.peer_offered && self.echoing != (ecn == Ecn::Ce)
     }
 
     /// Toggles the echo, see [`Self::changes_echo`].
-    pub fn toggle_echo(&mut self) {
+    pub(super) fn toggle_echo(&mut self) {
         self.echoing = !self.echoing;
     }
 
     /// ECN flags of an acknowledgement.
-    pub fn echo(&self) -> Flags {
+    pub(super) fn echo(&self) -> Flags {
         if self.echoing {
             Flags::ECE
         } else {

@@ -61,14 +61,12 @@ impl InitialWindow {
     /// The window in segments, for segments of `segment` bytes.
     pub fn segments(self, segment: u64) -> f64 {
         match self {
-            InitialWindow::Segments(count) => f64::from(count.max(1)),
-            InitialWindow::Bytes(bytes) => (bytes / segment).max(1) as f64,
-            InitialWindow::Rfc5681 if segment > 2190 => 2.0,
-            InitialWindow::Rfc5681 if segment > 1095 => 3.0,
-            InitialWindow::Rfc5681 => 4.0,
-            InitialWindow::Rfc6928 => {
-                (10 * segment).min(14_600.max(2 * segment)) as f64 / segment as f64
-            }
+            Self::Segments(count) => f64::from(count.max(1)),
+            Self::Bytes(bytes) => (bytes / segment).max(1) as f64,
+            Self::Rfc5681 if segment > 2190 => 2.0,
+            Self::Rfc5681 if segment > 1095 => 3.0,
+            Self::Rfc5681 => 4.0,
+            Self::Rfc6928 => (10 * segment).min(14_600.max(2 * segment)) as f64 / segment as f64,
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Acknowledger {
 }
 
 impl Acknowledger {
-    pub fn new(profile: &Profile, full: u64) -> Self {
+    pub(crate) fn new(profile: &Profile, full: u64) -> Self {
         let delay = profile.delayed_ack_timeout.0;
         let adapts = profile.delayed_ack && profile.delayed_ack_rules == DelayedAckRules::Linux;
         Self {
@@ -54,18 +54,18 @@ impl Acknowledger {
     }
 
     /// Applies the result of the handshake: a full segment has `full` data bytes.
-    pub fn settle(&mut self, full: u64) {
+    pub(crate) fn settle(&mut self, full: u64) {
         self.full = full;
     }
 
     /// Whether the rules depend on [measured times](Self::update_times), as those of Linux do.
-    pub fn adapts(&self) -> bool {
+    pub(crate) fn adapts(&self) -> bool {
         self.adaptive.is_some()
     }
 
     /// Updates the smoothed round-trip time and the RTO, as measured by the sending side of this
     /// end.
-    pub fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
+    pub(crate) fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.update_times(srtt, rto);
         }
@@ -73,7 +73,7 @@ impl Acknowledger {
 
     /// Processes data in order. An acknowledgement is due immediately if a gap exists or was
     /// closed; otherwise with every second full segment, or when the timer expires.
-    pub fn in_order(&mut self, now: Nanos, data: &InOrder) {
+    pub(crate) fn in_order(&mut self, now: Nanos, data: &InOrder) {
         self.unacknowledged += data.filled;
         let (second, delay) = match &mut self.adaptive {
             Some(adaptive) => {
@@ -98,7 +98,7 @@ impl Acknowledger {
 
     /// Fast path of [`Self::in_order`] for the fixed rules, if no out-of-order data is buffered.
     #[inline(always)]
-    pub fn in_order_fast_path(&mut self, now: Nanos, length: u64) {
+    pub(crate) fn in_order_fast_path(&mut self, now: Nanos, length: u64) {
         debug_assert!(!self.adapts(), "that was asked");
         self.unacknowledged += length;
         if !self.delayed || self.unacknowledged >= 2 * self.full {
@@ -110,7 +110,7 @@ impl Acknowledger {
     }
 
     /// Records that the user has read data; `left` bytes in order remain unread.
-    pub fn on_read(&mut self, left: u64) {
+    pub(crate) fn on_read(&mut self, left: u64) {
         let Some(adaptive) = &self.adaptive else {
             return;
         };
@@ -122,21 +122,21 @@ impl Acknowledger {
     }
 
     /// Records that a segment was a duplicate or did not fit in the window; `window` is `RCV.WND`.
-    pub fn repeated(&mut self, window: u64) {
+    pub(crate) fn repeated(&mut self, window: u64) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.begin_quick(window);
         }
     }
 
     /// Records that this end sends a segment with data.
-    pub fn on_data_sent(&mut self, now: Nanos) {
+    pub(crate) fn on_data_sent(&mut self, now: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.on_data_sent(now);
         }
     }
 
     /// Records that this end sends a segment with an acknowledgement.
-    pub fn acknowledged(&mut self) {
+    pub(crate) fn acknowledged(&mut self) {
         if let Some(adaptive) = &mut self.adaptive
             && (self.due || self.unacknowledged > 0)
         {
@@ -148,27 +148,27 @@ impl Acknowledger {
     }
 
     /// Makes an acknowledgement due now.
-    pub fn demand(&mut self) {
+    pub(crate) fn demand(&mut self) {
         self.due = true;
     }
 
     /// Whether an acknowledgement is due.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.due
     }
 
     /// Whether received data is not yet acknowledged, even if no acknowledgement is due.
-    pub fn is_owed(&self) -> bool {
+    pub(crate) fn is_owed(&self) -> bool {
         self.due || self.unacknowledged > 0
     }
 
     /// Expiry time of the timer for delayed acknowledgements.
-    pub fn deadline(&self) -> Option<Nanos> {
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
         self.at
     }
 
     /// Makes an acknowledgement due if the timer has expired at `now`.
-    pub fn handle_timeout(&mut self, now: Nanos) {
+    pub(crate) fn handle_timeout(&mut self, now: Nanos) {
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;
             self.due = true;
@@ -179,7 +179,7 @@ impl Acknowledger {
     }
 
     /// Stops the timer and cancels any due acknowledgement.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.at = None;
         self.due = false;
     }

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 
 /// Result of [`Reassembly::insert`]: how the data was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Insertion {
+pub(crate) enum Insertion {
     /// The data was next in order. `filled` bytes became readable, which is more than the segment
     /// carried if a gap closed.
     InOrder {
@@ -26,13 +26,13 @@ pub enum Insertion {
 }
 
 /// Maximum number of blocks in a SACK option (RFC 2018 §3).
-pub const MAX_BLOCKS: usize = 4;
+pub(crate) const MAX_BLOCKS: usize = 4;
 /// Maximum number of recently reported blocks that the receiver remembers.
 const MAX_REMEMBERED: usize = 8;
 
 /// Received data that is not next in order, and the blocks that describe it.
 #[derive(Clone, Debug)]
-pub struct Reassembly {
+pub(crate) struct Reassembly {
     /// Offset of the next expected byte, `RCV.NXT`.
     next: u64,
     /// Data after the gap at `next`, in ascending order without overlap.
@@ -49,7 +49,7 @@ pub struct Reassembly {
 impl Reassembly {
     /// Creates a queue that expects the offset `next`. It remembers `remember` recent blocks (at
     /// most 8) and buffers up to `max_pieces` out-of-order slices.
-    pub fn new(next: u64, remember: usize, max_pieces: usize) -> Self {
+    pub(crate) fn new(next: u64, remember: usize, max_pieces: usize) -> Self {
         Self {
             next,
             waiting: VecDeque::new(),
@@ -62,22 +62,22 @@ impl Reassembly {
     }
 
     /// Offset of the next expected byte.
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Skips the sequence number of a SYN or FIN at [`Reassembly::next`], which carries no data.
-    pub fn skip_one(&mut self) {
+    pub(crate) fn skip_one(&mut self) {
         self.next += 1;
     }
 
     /// Number of bytes buffered after a gap.
-    pub fn waiting_bytes(&self) -> u64 {
+    pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
     }
 
     /// Whether data is missing before data that was received.
-    pub fn has_gap(&self) -> bool {
+    pub(crate) fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
 
@@ -85,7 +85,7 @@ impl Reassembly {
     /// buffered after it. `None` means that the data must be [inserted](Reassembly::insert)
     /// instead.
     #[inline]
-    pub fn pass(&mut self, range: &Range<u64>) -> Option<Insertion> {
+    pub(crate) fn pass(&mut self, range: &Range<u64>) -> Option<Insertion> {
         if range.start > self.next || range.end <= self.next || self.has_gap() {
             return None;
         }
@@ -99,7 +99,7 @@ impl Reassembly {
 
     /// Like [`Reassembly::pass`], for the next `length` bytes; returns whether they were accepted.
     #[inline(always)]
-    pub fn pass_next(&mut self, length: u64) -> bool {
+    pub(crate) fn pass_next(&mut self, length: u64) -> bool {
         if self.has_gap() {
             return false;
         }
@@ -109,7 +109,7 @@ impl Reassembly {
 
     /// Accepts the data at offset `start`, already trimmed to the window, and appends to `ready`
     /// the data that became readable.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         start: u64,
         mut data: Bytes,
@@ -222,12 +222,12 @@ impl Reassembly {
 
     /// Whether a block exists for the SACK option.
     #[inline]
-    pub fn has_sack_blocks(&self) -> bool {
+    pub(crate) fn has_sack_blocks(&self) -> bool {
         !self.recent.is_empty()
     }
 
     /// Blocks for the SACK option, most recent first (RFC 2018 §4).
-    pub fn sack_blocks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(crate) fn sack_blocks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.recent.iter().take(MAX_BLOCKS).cloned()
     }
 }

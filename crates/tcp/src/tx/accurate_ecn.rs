@@ -39,7 +39,7 @@ impl Marks {
     /// Marks of an acknowledgement of `cumulative` bytes from a peer without counters. All bytes
     /// count as marked if the acknowledgement carries ECN-Echo (`echo`).
     #[inline]
-    pub fn of_echo(echo: bool, cumulative: u64) -> Self {
+    pub(crate) fn of_echo(echo: bool, cumulative: u64) -> Self {
         Self {
             packets: u64::from(echo),
             bytes: if echo { cumulative } else { 0 },
@@ -67,7 +67,7 @@ pub(crate) struct AccurateSender {
 
 impl AccurateSender {
     /// Creates counters after a handshake; `bytes` has the initial values of §3.2.1.
-    pub fn new(ce_packets: u64, bytes: [u64; 3]) -> Self {
+    pub(crate) fn new(ce_packets: u64, bytes: [u64; 3]) -> Self {
         Self {
             ce_packets,
             bytes,
@@ -78,13 +78,13 @@ impl AccurateSender {
     }
 
     /// Records that an ECN-capable segment with `data` bytes is sent.
-    pub fn on_sent(&mut self, data: u64) {
+    pub(crate) fn on_sent(&mut self, data: u64) {
         self.shortest = self.shortest.min(data);
     }
 
     /// Decodes the counters of an acknowledgement that was not superseded. Its number and its SACK
     /// blocks report `acked` bytes for the first time.
-    pub fn decode(&mut self, report: &AccurateReport, acked: u64, mss: u64) -> Marks {
+    pub(crate) fn decode(&mut self, report: &AccurateReport, acked: u64, mss: u64) -> Marks {
         let seen = (u64::from(report.ace) + ACE_VALUES - self.ce_packets % ACE_VALUES) % ACE_VALUES;
         // §A.2.1: the ACE field may have wrapped. The safe assumption is the largest possible
         // number of marks.
@@ -145,7 +145,7 @@ impl AccurateSender {
     }
 
     /// Number of bytes received with ECT(0), CE and ECT(1) (s.e0b, s.ceb, s.e1b).
-    pub fn bytes(&self) -> [u64; 3] {
+    pub(crate) fn bytes(&self) -> [u64; 3] {
         self.bytes
     }
 }
@@ -181,7 +181,7 @@ impl Sender {
 
     /// Responds to reported marks, at most once per window of data; `flightsize` bytes were
     /// outstanding when they arrived.
-    pub fn answer_marks(
+    pub(crate) fn answer_marks(
         &mut self,
         now: Nanos,
         flightsize: u64,

@@ -42,28 +42,28 @@ pub(crate) struct EcnSender {
 
 impl EcnSender {
     /// Applies the result of the handshake.
-    pub fn settle(&mut self, settled: &SettledEcn) {
+    pub(crate) fn settle(&mut self, settled: &SettledEcn) {
         self.capable = settled.capable;
         self.accurate = settled.accurate.map(Box::new);
     }
 
     /// Stops sending ECN-capable data.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.capable = false;
     }
 
     /// Copies of the receiver's counters, in AccECN mode.
-    pub fn accurate_mut(&mut self) -> Option<&mut AccurateSender> {
+    pub(crate) fn accurate_mut(&mut self) -> Option<&mut AccurateSender> {
         self.accurate.as_deref_mut()
     }
 
     /// Selects ECT(1) for ECN-capable data.
-    pub fn set_scalable(&mut self, scalable: bool) {
+    pub(crate) fn set_scalable(&mut self, scalable: bool) {
         self.scalable = scalable;
     }
 
     /// ECN field of new data.
-    pub fn field(&self) -> Ecn {
+    pub(crate) fn field(&self) -> Ecn {
         match (self.capable, self.scalable) {
             (false, _) => Ecn::NotEct,
             (true, false) => Ecn::Ect0,
@@ -73,13 +73,13 @@ impl EcnSender {
 
     /// Whether reported marks reduce the window. Marks reported by counters do so even if data is
     /// not ECN-capable (RFC 9768 §3.1.5).
-    pub fn answers(&self) -> bool {
+    pub(crate) fn answers(&self) -> bool {
         self.capable || self.accurate.is_some()
     }
 
     /// Whether an ECN-Echo in an acknowledgement of `una` indicates congestion to which the sender
     /// has not yet responded.
-    pub fn is_news(&self, una: u64) -> bool {
+    pub(crate) fn is_news(&self, una: u64) -> bool {
         self.answers() && una > self.reduced_to
     }
 
@@ -90,37 +90,37 @@ impl EcnSender {
     /// Must be called once per recovery. A recovery finds all losses of a window except lost
     /// retransmissions. A later loss is therefore a lost retransmission, which indicates new
     /// congestion (RFC 5681 §4.3).
-    pub fn has_answered(&mut self, una: u64) -> bool {
+    pub(crate) fn has_answered(&mut self, una: u64) -> bool {
         std::mem::take(&mut self.by_mark) && una < self.reduced_to
     }
 
     /// Records a window reduction by a mark or a loss; everything before `max` was sent before it.
-    pub fn reduced(&mut self, max: u64, by_mark: bool) {
+    pub(crate) fn reduced(&mut self, max: u64, by_mark: bool) {
         (self.reduced_to, self.by_mark) = (max, by_mark);
         self.cwr_owed = self.capable && self.accurate.is_none();
     }
 
     /// Pauses sending until a timeout would be due, because a mark arrived but a window of one
     /// segment cannot be reduced.
-    pub fn hold(&mut self, max: u64, until: Nanos) {
+    pub(crate) fn hold(&mut self, max: u64, until: Nanos) {
         self.reduced(max, true);
         self.held_until = Some(until);
     }
 
     /// End of the pause; `None` if sending is not paused.
-    pub fn held_until(&self) -> Option<Nanos> {
+    pub(crate) fn held_until(&self) -> Option<Nanos> {
         self.held_until
     }
 
     /// Ends the pause if it is over at `now`, or with [`Nanos::MAX`] because the retransmission
     /// timer has expired.
-    pub fn release(&mut self, now: Nanos) {
+    pub(crate) fn release(&mut self, now: Nanos) {
         self.held_until = self.held_until.filter(|&until| until > now);
     }
 
     /// Records that ECN-capable new data of `data` bytes is sent. Returns whether the segment
     /// carries CWR.
-    pub fn on_sent(&mut self, data: u64) -> bool {
+    pub(crate) fn on_sent(&mut self, data: u64) -> bool {
         if let Some(accurate) = &mut self.accurate {
             accurate.on_sent(data);
         }

@@ -15,7 +15,7 @@ impl Sender {
     /// options and acknowledges new data, while no recovery and no check of a spurious reduction is
     /// in progress. Returns whether the fast path was possible.
     #[inline(always)]
-    pub fn fast_path_ack(
+    pub(crate) fn fast_path_ack(
         &mut self,
         now: Nanos,
         to: u64,
@@ -82,7 +82,7 @@ impl Sender {
     /// contains new data, and does not fit in the congestion window. This check is cheaper than
     /// [`Sender::plan`]; `false` does not mean that a segment can be sent.
     #[inline(always)]
-    pub fn waits_for_room(&self) -> bool {
+    pub(crate) fn waits_for_room(&self) -> bool {
         let flow = &self.flow;
         let full = flow.nxt + flow.mss;
         if self.probe_owed
@@ -104,7 +104,7 @@ impl Sender {
 
     /// Data of a planned segment as one slice; `None` if it is not contiguous in the buffer.
     #[inline(always)]
-    pub fn contiguous_data(&self, plan: &Plan) -> Option<&[u8]> {
+    pub(crate) fn contiguous_data(&self, plan: &Plan) -> Option<&[u8]> {
         self.buffer.slice(plan.start, plan.len)
     }
 }

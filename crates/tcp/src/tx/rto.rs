@@ -14,7 +14,7 @@ enum Smoothed {
 
 /// Settings of an [`RtoEstimator`]; all durations are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RtoConfig {
+pub(crate) struct RtoConfig {
     /// Timeout before the first measurement (RFC 6298 §2.1).
     pub initial: Nanos,
     /// Minimum of the timeout before backoff (RFC 6298 §2.4).
@@ -30,7 +30,7 @@ pub struct RtoConfig {
 
 /// Estimator of the round-trip time, from which the retransmission timeout follows.
 #[derive(Clone, Debug)]
-pub struct RtoEstimator {
+pub(crate) struct RtoEstimator {
     config: RtoConfig,
     smoothed: Option<Smoothed>,
     /// Timeout according to the last measurement, before minimum, backoff and maximum apply.
@@ -46,7 +46,7 @@ const BACKOFF_THAT_FORGETS: u32 = 8;
 
 impl RtoEstimator {
     /// Creates an estimator without a measurement.
-    pub fn new(config: RtoConfig) -> Self {
+    pub(crate) fn new(config: RtoConfig) -> Self {
         Self {
             config,
             smoothed: None,
@@ -59,7 +59,7 @@ impl RtoEstimator {
     /// Adds a measurement and ends the backoff: the segment was sent at `sent_at`, and its
     /// acknowledgement arrived at `now`. The caller must apply Karn's rule: a retransmitted segment
     /// gives no measurement.
-    pub fn sample(&mut self, now: Nanos, sent_at: Nanos) {
+    pub(crate) fn sample(&mut self, now: Nanos, sent_at: Nanos) {
         if self.config.rtt_granularity == 0 {
             self.sample_exact(now.saturating_sub(sent_at));
         } else {
@@ -100,7 +100,7 @@ impl RtoEstimator {
     }
 
     /// Doubles the timeout after the timer expired (RFC 6298 §5.5).
-    pub fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         if self.rto() < self.config.max {
             self.backoff = self.backoff.saturating_mul(2);
         }
@@ -113,13 +113,13 @@ impl RtoEstimator {
     }
 
     /// Ends the backoff although no round-trip time was measured.
-    pub fn end_backoff(&mut self) {
+    pub(crate) fn end_backoff(&mut self) {
         self.backoff = 1;
     }
 
     /// Sets the timeout for the start of data transfer after a SYN or SYN-ACK was lost (RFC 6298
     /// §5.7), unless there is a measurement.
-    pub fn restart_with(&mut self, timeout: Nanos) {
+    pub(crate) fn restart_with(&mut self, timeout: Nanos) {
         if !self.measured {
             self.base = timeout;
             self.backoff = 1;
@@ -127,7 +127,7 @@ impl RtoEstimator {
     }
 
     /// Current retransmission timeout, nanoseconds.
-    pub fn rto(&self) -> Nanos {
+    pub(crate) fn rto(&self) -> Nanos {
         let base = if self.measured {
             self.base.max(self.config.min)
         } else {
@@ -139,7 +139,7 @@ impl RtoEstimator {
     }
 
     /// Smoothed round-trip time in nanoseconds; `None` before the first measurement.
-    pub fn srtt(&self) -> Option<Nanos> {
+    pub(crate) fn srtt(&self) -> Option<Nanos> {
         match self.smoothed? {
             Smoothed::Exact { srtt, .. } => Some(srtt),
             Smoothed::Ticks { srtt, .. } => Some((srtt >> 3) as u64 * self.config.rtt_granularity),

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Ranges of offsets that the peer has reported, in ascending order without overlap.
 #[derive(Clone, Debug, Default)]
-pub struct Scoreboard {
+pub(crate) struct Scoreboard {
     ranges: Vec<Range<u64>>,
     /// Number of bytes in `ranges`.
     sacked: u64,
@@ -32,13 +32,13 @@ fn below(range: &Range<u64>, mark: u64) -> u64 {
 
 impl Scoreboard {
     /// Clears all ranges and offsets except the cumulative point.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.restart(self.una);
     }
 
     /// Moves the cumulative point to `una` and clears everything else.
     #[inline]
-    pub fn restart(&mut self, una: u64) {
+    pub(crate) fn restart(&mut self, una: u64) {
         self.una = self.una.max(una);
         self.ranges.clear();
         (
@@ -50,18 +50,18 @@ impl Scoreboard {
     }
 
     /// `HighRxt`: offset after the highest byte retransmitted in this recovery.
-    pub fn retransmitted_to(&self) -> u64 {
+    pub(crate) fn retransmitted_to(&self) -> u64 {
         self.retransmitted_to
     }
 
     /// Number of bytes reported by the peer beyond the cumulative point.
-    pub fn reported(&self) -> u64 {
+    pub(crate) fn reported(&self) -> u64 {
         self.sacked
     }
 
     /// Moves the cumulative point to `una`. Returns how many bytes below it had been reported
     /// before.
-    pub fn advance(&mut self, una: u64) -> u64 {
+    pub(crate) fn advance(&mut self, una: u64) -> u64 {
         self.una = self.una.max(una);
         let mut freed = 0;
         let gone = self.ranges.partition_point(|range| range.end <= self.una);
@@ -93,7 +93,7 @@ impl Scoreboard {
     /// `max`. Returns the number of newly reported bytes. At most `limit` ranges are stored, so
     /// that a malicious peer cannot exhaust memory. A block that would need one more range is
     /// ignored.
-    pub fn add(&mut self, block: Range<u64>, max: u64, limit: usize) -> u64 {
+    pub(crate) fn add(&mut self, block: Range<u64>, max: u64, limit: usize) -> u64 {
         let mut block = block.start.max(self.una)..block.end.min(max);
         if block.start >= block.end {
             return 0;
@@ -139,7 +139,7 @@ impl Scoreboard {
     /// Marks gaps as lost according to RFC 6675 §4: those above which the peer has reported
     /// `threshold` ranges, or more than `threshold - 1` segments of data. Returns whether the first
     /// gap, which begins at the cumulative point, is lost.
-    pub fn judge_lost(&mut self, threshold: u32, segment: u64) -> bool {
+    pub(crate) fn judge_lost(&mut self, threshold: u32, segment: u64) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * segment;
         let (mut runs, mut bytes) = (0, 0);
         let mut mark = None;
@@ -166,7 +166,7 @@ impl Scoreboard {
     }
 
     /// Records that data up to `to` was retransmitted.
-    pub fn mark_retransmitted_to(&mut self, to: u64) {
+    pub(crate) fn mark_retransmitted_to(&mut self, to: u64) {
         if to > self.retransmitted_to {
             self.sacked_below_retransmitted += self.sacked_between(self.retransmitted_to, to);
             self.retransmitted_to = to;
@@ -174,7 +174,7 @@ impl Scoreboard {
     }
 
     /// Starts a recovery: no segment counts as retransmitted yet.
-    pub fn begin_recovery(&mut self) {
+    pub(crate) fn begin_recovery(&mut self) {
         self.retransmitted_to = self.una;
         self.sacked_below_retransmitted = 0;
     }
@@ -190,14 +190,14 @@ impl Scoreboard {
 
     /// `SetPipe()` of RFC 6675 §4: estimated number of bytes below offset `max` that are in the
     /// network.
-    pub fn pipe(&self, max: u64) -> u64 {
+    pub(crate) fn pipe(&self, max: u64) -> u64 {
         let not_lost = (max - self.lost_to.min(max)) - (self.sacked - self.sacked_below_lost);
         let retransmitted = (self.retransmitted_to - self.una) - self.sacked_below_retransmitted;
         not_lost + retransmitted
     }
 
     /// First gap at or after `from`; it must end before reported data.
-    pub fn hole_from(&self, from: u64) -> Option<Range<u64>> {
+    pub(crate) fn hole_from(&self, from: u64) -> Option<Range<u64>> {
         let start = self.not_sacked_from(from);
         let next = self
             .ranges
@@ -206,13 +206,13 @@ impl Scoreboard {
     }
 
     /// First lost gap that was not yet retransmitted (RFC 6675 §4, `NextSeg()` rule 1).
-    pub fn lost_hole(&self) -> Option<Range<u64>> {
+    pub(crate) fn lost_hole(&self) -> Option<Range<u64>> {
         self.hole_from(self.retransmitted_to.max(self.una))
             .filter(|hole| hole.start < self.lost_to)
     }
 
     /// Last gap below `max`; empty if no data is missing.
-    pub fn last_hole(&self, max: u64) -> Range<u64> {
+    pub(crate) fn last_hole(&self, max: u64) -> Range<u64> {
         match self.ranges.as_slice() {
             [] => self.una..max,
             [.., last] if last.end < max => last.end..max,
@@ -222,7 +222,7 @@ impl Scoreboard {
     }
 
     /// Offset `at`, or the end of the reported range that contains it.
-    pub fn not_sacked_from(&self, at: u64) -> u64 {
+    pub(crate) fn not_sacked_from(&self, at: u64) -> u64 {
         let index = self.ranges.partition_point(|range| range.end <= at);
         match self.ranges.get(index) {
             Some(range) if range.start <= at => range.end,
@@ -231,7 +231,7 @@ impl Scoreboard {
     }
 
     /// Start of the first reported range after `at`, if any.
-    pub fn next_range_after(&self, at: u64) -> Option<u64> {
+    pub(crate) fn next_range_after(&self, at: u64) -> Option<u64> {
         self.ranges
             .get(self.ranges.partition_point(|range| range.start <= at))
             .map(|range| range.start)

@@ -22,7 +22,7 @@ struct Piece {
 
 /// Data from the first unacknowledged byte to the last byte written.
 #[derive(Clone, Debug)]
-pub struct SendBuffer {
+pub(crate) struct SendBuffer {
     pieces: VecDeque<Piece>,
     start: u64,
     end: u64,
@@ -35,7 +35,7 @@ const LAST_OFFSET: u64 = 1 << 62;
 
 impl SendBuffer {
     /// Creates an empty buffer whose next byte has the offset `start`.
-    pub fn new(start: u64) -> Self {
+    pub(crate) fn new(start: u64) -> Self {
         Self {
             pieces: VecDeque::new(),
             start,
@@ -44,17 +44,17 @@ impl SendBuffer {
     }
 
     /// Number of buffered bytes.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.end - self.start
     }
 
     /// Offset after the last byte written.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
     /// Appends `bytes` without copying them.
-    pub fn write(&mut self, bytes: Bytes) {
+    pub(crate) fn write(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             let start = self.end;
             self.end += bytes.len() as u64;
@@ -66,7 +66,7 @@ impl SendBuffer {
     }
 
     /// Appends `count` zeros, which use no memory; fewer if the maximum offset would be exceeded.
-    pub fn write_zeros(&mut self, count: u64) {
+    pub(crate) fn write_zeros(&mut self, count: u64) {
         let count = count.min(LAST_OFFSET.saturating_sub(self.end));
         if count == 0 {
             return;
@@ -88,7 +88,7 @@ impl SendBuffer {
     }
 
     /// Discards the data from offset `from` on.
-    pub fn truncate(&mut self, from: u64) {
+    pub(crate) fn truncate(&mut self, from: u64) {
         let from = from.clamp(self.start, self.end);
         while let Some(piece) = self.pieces.back_mut() {
             if piece.start >= from {
@@ -106,7 +106,7 @@ impl SendBuffer {
     }
 
     /// Releases the data before offset `to`, because it was acknowledged.
-    pub fn release(&mut self, to: u64) {
+    pub(crate) fn release(&mut self, to: u64) {
         let to = to.clamp(self.start, self.end);
         self.start = to;
         while let Some(piece) = self.pieces.front_mut() {
@@ -128,7 +128,7 @@ impl SendBuffer {
     /// The `len` bytes from offset `from` on as one slice; `None` if the first piece does not
     /// contain all of them.
     #[inline]
-    pub fn slice(&self, from: u64, len: usize) -> Option<&[u8]> {
+    pub(crate) fn slice(&self, from: u64, len: usize) -> Option<&[u8]> {
         let first = self.pieces.front()?;
         let skip = from.checked_sub(first.start)?;
         match &first.run {
@@ -139,7 +139,7 @@ impl SendBuffer {
 
     /// The `len` bytes from offset `from` on as a sequence of slices. All of these bytes must be in
     /// the buffer.
-    pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
         let ends_before = |piece: &Piece| piece.start + piece.len() <= from;
         // Usually the first piece contains `from`, because a source of zeros is a single piece.

@@ -63,24 +63,24 @@ pub(crate) struct Reduction {
 
 impl Flow {
     /// Bytes sent and not acknowledged cumulatively, `FlightSize` (RFC 5681 §2).
-    pub fn flightsize(&self) -> u64 {
+    pub(crate) fn flightsize(&self) -> u64 {
         self.max - self.una
     }
 
     /// Window of the peer, bytes.
-    pub fn peer_window(&self) -> u64 {
+    pub(crate) fn peer_window(&self) -> u64 {
         self.window_edge.saturating_sub(self.una)
     }
 
     /// Number of bytes that may be sent from `nxt` on, if `extra` bytes above the congestion window
     /// are allowed.
-    pub fn room(&self, extra: u64) -> u64 {
+    pub(crate) fn room(&self, extra: u64) -> u64 {
         (self.una + self.control.cwnd() + extra).saturating_sub(self.nxt)
     }
 
     /// Number of bytes above the window that limited transmit allows (RFC 3042): one segment for
     /// each of the first duplicate acknowledgements.
-    pub fn limited_extra(&self) -> u64 {
+    pub(crate) fn limited_extra(&self) -> u64 {
         if self.limited_transmit && self.duplicates < self.duplicate_threshold {
             u64::from(self.duplicates) * self.mss
         } else {
@@ -89,13 +89,13 @@ impl Flow {
     }
 
     /// Whether unsent data is waiting and fits at least partly in the peer's window.
-    pub fn can_send_new(&self) -> bool {
+    pub(crate) fn can_send_new(&self) -> bool {
         self.nxt.max(self.max) < self.queued_to.min(self.window_edge)
     }
 
     /// Starts the reduction of a recovery that begins with `pipe` bytes in flight. Must be called
     /// before the window is reduced.
-    pub fn begin_reduction(&mut self, pipe: u64) {
+    pub(crate) fn begin_reduction(&mut self, pipe: u64) {
         self.reduction = self.proportional.then(|| Reduction {
             prr: Prr::new(self.flightsize().max(pipe)),
             limit: pipe,
@@ -104,7 +104,7 @@ impl Flow {
 
     /// Processes an acknowledgement during recovery that newly reports `delivered` bytes and leaves
     /// `pipe` bytes in flight.
-    pub fn reduce(&mut self, delivered: u64, pipe: u64) {
+    pub(crate) fn reduce(&mut self, delivered: u64, pipe: u64) {
         let (target, segment) = (self.control.cwnd(), self.mss);
         if let Some(reduction) = &mut self.reduction {
             let due = reduction.prr.on_ack(delivered, pipe, target, segment);
@@ -113,19 +113,19 @@ impl Flow {
     }
 
     /// Records that `bytes` bytes were sent during recovery.
-    pub fn count_reduced(&mut self, bytes: u64) {
+    pub(crate) fn count_reduced(&mut self, bytes: u64) {
         if let Some(reduction) = &mut self.reduction {
             reduction.prr.on_sent(bytes);
         }
     }
 
     /// Ends the reduction because recovery has ended.
-    pub fn end_reduction(&mut self) {
+    pub(crate) fn end_reduction(&mut self) {
         self.reduction = None;
     }
 
     /// Maximum number of bytes in flight, for algorithms that do not use [`Self::flightsize`].
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         let cwnd = || self.control.cwnd();
         self.reduction
             .map_or_else(cwnd, |reduction| reduction.limit)
@@ -133,7 +133,7 @@ impl Flow {
 
     /// Reports a loss to the controller. `uncounted` bytes of the flight were sent by limited
     /// transmit and are not halved (RFC 5681 §3.2 step 2).
-    pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
+    pub(crate) fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
         if cause == LossCause::FastRetransmit && self.ecn.has_answered(self.una) {
             return;
         }
@@ -162,7 +162,7 @@ impl Flow {
     /// controller is notified once per window of data (RFC 3168 §6.1.2). A window of one segment
     /// cannot be reduced, so sending is paused for the RTO `rto` instead. Returns whether the
     /// sender had not yet responded to this congestion.
-    pub fn answer_mark(&mut self, now: Nanos, flightsize: u64, rto: Nanos) -> bool {
+    pub(crate) fn answer_mark(&mut self, now: Nanos, flightsize: u64, rto: Nanos) -> bool {
         if !self.ecn.is_news(self.una) {
             return false;
         }

@@ -25,7 +25,7 @@ pub(crate) struct SentTimes {
 
 impl SentTimes {
     /// Records that `range` was sent at `now`; `again` marks a retransmission.
-    pub fn on_sent(&mut self, now: Nanos, range: Range<u64>, again: bool) {
+    pub(super) fn on_sent(&mut self, now: Nanos, range: Range<u64>, again: bool) {
         if again {
             self.void(&range);
         } else {
@@ -52,7 +52,7 @@ impl SentTimes {
 
     /// Send time of the newest segment that an acknowledgement of `una` with these blocks reports
     /// for the first time; `None` if it reports no such segment, or only retransmitted ones.
-    pub fn on_ack(&mut self, una: u64, blocks: &[Range<u64>]) -> Option<Nanos> {
+    pub(super) fn on_ack(&mut self, una: u64, blocks: &[Range<u64>]) -> Option<Nanos> {
         let acknowledged = self.sent.partition_point(|sent| sent.end <= una);
         let mut newest = None;
         for sent in self.sent.drain(..acknowledged) {
@@ -69,7 +69,7 @@ impl SentTimes {
     }
 
     /// Discards all send times because they are no longer needed.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.sent.clear();
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Spurious {
 
 impl Spurious {
     /// Creates the state before the handshake.
-    pub fn new(profile: &Profile) -> Self {
+    pub(crate) fn new(profile: &Profile) -> Self {
         Self {
             by_timestamps: profile.eifel,
             by_duplicates: profile.dsack,
@@ -69,19 +69,19 @@ impl Spurious {
 
     /// Disables detection by timestamps and by duplicates if the handshake did not negotiate
     /// timestamps or SACK.
-    pub fn settle(&mut self, sack: bool, timestamps: bool) {
+    pub(crate) fn settle(&mut self, sack: bool, timestamps: bool) {
         self.by_timestamps &= timestamps;
         self.by_duplicates &= sack;
     }
 
     /// Whether D-SACK blocks should be evaluated (RFC 2883).
-    pub fn reads_duplicates(&self) -> bool {
+    pub(crate) fn reads_duplicates(&self) -> bool {
         self.by_duplicates
     }
 
     /// Saves the window before it is reduced. After a second reduction, neither the first nor the
     /// second can be undone.
-    pub fn remember(&mut self, cause: LossCause, cwnd: f64, ssthresh: u64) {
+    pub(crate) fn remember(&mut self, cause: LossCause, cwnd: f64, ssthresh: u64) {
         let kept = self.by_timestamps || self.by_duplicates || self.forward;
         self.undo = kept.then(|| Undo {
             cause,
@@ -94,7 +94,7 @@ impl Spurious {
     }
 
     /// Records that `range` is retransmitted.
-    pub fn on_sent_again(&mut self, now: Nanos, range: &Range<u64>) {
+    pub(crate) fn on_sent_again(&mut self, now: Nanos, range: &Range<u64>) {
         let Some(undo) = &mut self.undo else {
             return;
         };
@@ -107,13 +107,13 @@ impl Spurious {
     }
 
     /// End offset of the first retransmission since the reduction; 0 if nothing was retransmitted.
-    pub fn first_again_end(&self) -> u64 {
+    pub(crate) fn first_again_end(&self) -> u64 {
         let first = self.undo.as_ref().and_then(|undo| undo.first);
         first.map_or(0, |(_, end)| end)
     }
 
     /// Records that `bytes` bytes of new data were sent, which F-RTO allows.
-    pub fn on_sent_new(&mut self, bytes: u64) {
+    pub(crate) fn on_sent_new(&mut self, bytes: u64) {
         if let Frto::Probing(room) = &mut self.frto {
             *room = room.saturating_sub(bytes);
         }
@@ -121,7 +121,7 @@ impl Spurious {
 
     /// Records that the peer has received `range` twice. Returns whether it has now received all
     /// retransmissions twice.
-    pub fn all_came_twice(&mut self, range: &Range<u64>) -> bool {
+    pub(crate) fn all_came_twice(&mut self, range: &Range<u64>) -> bool {
         let Some(undo) = self.undo.as_mut().filter(|undo| !undo.overflowed) else {
             return false;
         };
@@ -135,7 +135,7 @@ impl Spurious {
     /// original transmission of retransmitted data. Its timestamp is then less than that of the
     /// retransmission (RFC 3522 §3.2, step 5). Only the first acknowledgement of that data shows
     /// this.
-    pub fn original_came(&mut self, una: u64, echoed: Option<Nanos>) -> bool {
+    pub(crate) fn original_came(&mut self, una: u64, echoed: Option<Nanos>) -> bool {
         let undo = self.undo.as_mut();
         let Some((at, end)) = undo.as_ref().and_then(|undo| undo.first) else {
             return false;

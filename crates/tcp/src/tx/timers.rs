@@ -12,7 +12,7 @@ impl Sender {
     /// Starts or stops the persist timer; called if no segment can be sent now. The timer runs if
     /// only the peer's window prevents sending, and no outstanding data will cause an
     /// acknowledgement that reports its opening (RFC 9293 §3.8.6.1).
-    pub fn rest(&mut self, now: Nanos) {
+    pub(crate) fn rest(&mut self, now: Nanos) {
         let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;
         if !stuck {
             self.persist_at = None;
@@ -28,7 +28,7 @@ impl Sender {
 
     /// Earliest deadline of all timers; [`Nanos::MAX`] if no timer runs.
     #[inline]
-    pub fn deadline(&self) -> Nanos {
+    pub(crate) fn deadline(&self) -> Nanos {
         let own = or_never(self.retransmit_at).min(or_never(self.persist_at));
         let own = own.min(or_never(self.recovery.deadline()));
         // The time at which pacing or an ECN pause ends counts only if a segment is waiting for it.
@@ -39,18 +39,23 @@ impl Sender {
     }
 
     /// Whether the retransmission timer has expired.
-    pub fn retransmission_due(&self, now: Nanos) -> bool {
+    pub(crate) fn retransmission_due(&self, now: Nanos) -> bool {
         self.retransmit_at.is_some_and(|at| at <= now)
     }
 
     /// Stops the retransmission and persist timers.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         (self.retransmit_at, self.persist_at) = (None, None);
     }
 
     /// Handles expired timers. Returns whether the connection fails because the limit of
     /// consecutive timeouts was exceeded.
-    pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Nanos,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) -> bool {
         self.flow.pacer.handle_timeout(now);
         self.flow.ecn.release(now);
         if self.persist_at.is_some_and(|at| at <= now) {

@@ -12,7 +12,7 @@ use crate::spec_source::{MAX_FILE, too_large};
 
 /// A codec for the pages of a column.
 #[derive(Clone, Copy, Debug)]
-pub enum Codec {
+pub(super) enum Codec {
     Zstd,
     Brotli,
 }
@@ -20,7 +20,7 @@ pub enum Codec {
 impl Codec {
     /// The codec for a compression that the library does not support in Rust; `None` for all
     /// others.
-    pub fn of(compression: Compression) -> Option<Self> {
+    pub(super) fn of(compression: Compression) -> Option<Self> {
         match compression {
             Compression::ZSTD(_) => Some(Self::Zstd),
             Compression::BROTLI(_) => Some(Self::Brotli),
@@ -35,12 +35,12 @@ impl Codec {
         // Limited, because a few bytes can expand to any size.
         let most = MAX_FILE + 1;
         let read = match self {
-            Codec::Zstd => {
+            Self::Zstd => {
                 let decoder = ruzstd::decoding::StreamingDecoder::new(bytes);
                 let decoder = decoder.map_err(|error| ParquetError::External(Box::new(error)))?;
                 decoder.take(most).read_to_end(into)
             }
-            Codec::Brotli => brotli_decompressor::Decompressor::new(bytes, 4096)
+            Self::Brotli => brotli_decompressor::Decompressor::new(bytes, 4096)
                 .take(most)
                 .read_to_end(into),
         };
@@ -118,7 +118,7 @@ impl Codec {
 }
 
 /// Reader of the pages of a column.
-pub struct Pages {
+pub(super) struct Pages {
     pub pages: SerializedPageReader<Bytes>,
     pub codec: Codec,
 }

@@ -40,7 +40,7 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub fn new(least: Nanos) -> Self {
+    pub(super) fn new(least: Nanos) -> Self {
         Self {
             least,
             ato: None,
@@ -55,13 +55,13 @@ impl Adaptive {
         }
     }
 
-    pub fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
+    pub(super) fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         (self.srtt, self.rto) = (srtt, rto);
     }
 
     /// Processes `length` bytes received in order, which arrived when the window was `window`
     /// bytes.
-    pub fn on_data(&mut self, now: Nanos, length: u64, window: u64) {
+    pub(super) fn on_data(&mut self, now: Nanos, length: u64, window: u64) {
         self.measure(length);
         let gap = now - self.last_arrival;
         match self.ato {
@@ -101,28 +101,28 @@ impl Adaptive {
 
     /// Starts quick acknowledgements, because the peer retransmits data that was already received
     /// and should learn this without delay.
-    pub fn begin_quick(&mut self, window: u64) {
+    pub(super) fn begin_quick(&mut self, window: u64) {
         self.quicken(window);
         self.answers = false;
         self.ato = Some(self.least);
     }
 
-    pub fn is_quick(&self) -> bool {
+    pub(super) fn is_quick(&self) -> bool {
         self.quick > 0 && !self.answers
     }
 
-    pub fn full_segment(&self) -> u64 {
+    pub(super) fn full_segment(&self) -> u64 {
         self.full
     }
 
     /// Whether an acknowledgement is due as soon as the received small segments are read. A single
     /// small segment waits while this end replies to requests; two small segments never wait.
-    pub fn answers_small(&self) -> bool {
+    pub(super) fn answers_small(&self) -> bool {
         self.small > 1 || self.small == 1 && !self.answers
     }
 
     /// Current acknowledgement delay.
-    pub fn delay(&self) -> Nanos {
+    pub(super) fn delay(&self) -> Nanos {
         let ato = self.ato.unwrap_or(self.least);
         if ato <= self.least {
             return ato;
@@ -131,7 +131,7 @@ impl Adaptive {
         ato.min(most).min(LONGEST)
     }
 
-    pub fn on_acknowledged(&mut self) {
+    pub(super) fn on_acknowledged(&mut self) {
         self.small = 0;
         if self.quick > 0 {
             self.quick -= 1;
@@ -142,7 +142,7 @@ impl Adaptive {
     }
 
     /// Records that data is sent. Data sent soon after data was received counts as a reply.
-    pub fn on_data_sent(&mut self, now: Nanos) {
+    pub(super) fn on_data_sent(&mut self, now: Nanos) {
         if self.ato.is_some_and(|ato| now - self.last_arrival < ato) {
             self.answers = true;
         }
@@ -150,7 +150,7 @@ impl Adaptive {
 
     /// Handles an expired delay. If this end was expected to reply, it no longer is. Otherwise no
     /// second segment arrived within the delay, so the delay is doubled.
-    pub fn on_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self) {
         let ato = self.ato.unwrap_or(self.least);
         self.ato = Some(match std::mem::take(&mut self.answers) {
             true => self.least,

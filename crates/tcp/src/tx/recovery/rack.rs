@@ -76,7 +76,7 @@ pub(super) struct Rack {
 
 impl Rack {
     /// Creates the state of a new connection.
-    pub fn new(by: ByTime) -> Self {
+    pub(super) fn new(by: ByTime) -> Self {
         Self {
             rule: Rule::default(),
             missing: BTreeMap::new(),
