@@ -92,11 +92,7 @@ pub struct SeriesWriter<W: Write + Send> {
 
 impl<W: Write + Send> fmt::Debug for SeriesWriter<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SeriesWriter")
-            .field("experiment", &self.experiment)
-            .field("point", &self.point)
-            .field("replication", &self.replication)
-            .finish_non_exhaustive()
+        f.debug_struct("SeriesWriter").finish_non_exhaustive()
     }
 }
 

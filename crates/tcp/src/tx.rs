@@ -185,26 +185,6 @@ impl Sender {
         taken
     }
 
-    /// Records that the SYN was sent or retransmitted.
-    pub(crate) fn syn_sent(&mut self, now: Nanos) {
-        if self.flow.max == 0 {
-            (self.flow.nxt, self.flow.max) = (FIRST, FIRST);
-            self.timing = Some((FIRST, now));
-        } else {
-            self.timing = None;
-        }
-        self.retransmit_at = Some(now + self.rto.rto());
-    }
-
-    /// Handles a timeout of the SYN. Returns whether the connection fails.
-    pub(crate) fn syn_timeout(&mut self) -> bool {
-        self.timeouts += 1;
-        self.rto.back_off();
-        self.retransmit_at = None;
-        let limit = self.profile.syn_retransmission_limit.0;
-        limit > 0 && self.timeouts > limit
-    }
-
     /// Completes the handshake at `now`: the SYN is acknowledged, and the windows are initialized.
     pub(crate) fn establish(&mut self, now: Nanos, settled: &Settled, trace: &mut Trace) {
         let mss = settled.mss.max(1);

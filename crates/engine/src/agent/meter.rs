@@ -473,8 +473,8 @@ mod tests {
         assert!((meter.sum / meter.weight - 1.0 / 8.0).abs() < 1e-12);
     }
 
-    /// An estimate of twice the true value has an error of 1, no matter how long it was valid before
-    /// the first true value.
+    /// An estimate of twice the true value has an error of 1, no matter how long it was valid
+    /// before the first true value.
     #[test]
     fn time_before_the_first_true_value_has_no_weight() {
         let kind = MeterKind::Error {

@@ -150,7 +150,8 @@ impl DelayLine {
     /// Accepts a packet of `size` bytes from an interface. Returns the scheduler's mark of the
     /// direction's next event, if the event has changed.
     ///
-    /// # Errors The packet, if it is dropped. The drop is already counted; the caller can reuse the
+    /// # Errors
+    /// The packet, if it is dropped. The drop is already counted; the caller can reuse the
     /// packet's box.
     #[inline(always)] // Called where agents send, and where routers forward.
     pub fn offer(

@@ -65,7 +65,8 @@ impl World {
 
     /// Accepts a packet from another part.
     ///
-    /// # Errors [`RunError::Lookahead`] if the packet would arrive in the past.
+    /// # Errors
+    /// [`RunError::Lookahead`] if the packet would arrive in the past.
     pub fn accept(&mut self, crossing: Crossing) -> Result<(), RunError> {
         if crossing.at() < self.clear {
             return Err(RunError::Lookahead { at: crossing.at() });
@@ -78,7 +79,8 @@ impl World {
     /// Returns the end of the window, which is the same for all parts and at most `end`; events at
     /// the end are not run.
     ///
-    /// # Errors [`RunError::Stalled`], and [`RunError::Lookahead`] if a packet could reach another
+    /// # Errors
+    /// [`RunError::Stalled`], and [`RunError::Lookahead`] if a packet could reach another
     /// part without a delay.
     pub fn run_window(&mut self, begin: Nanos, end: Nanos) -> Result<Nanos, RunError> {
         self.follow_routes(begin);

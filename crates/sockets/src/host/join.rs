@@ -183,7 +183,8 @@ fn digest(bytes: &[u8]) -> u64 {
 
 /// Asks the host with the port and addresses of `config` to accept this command as a member.
 ///
-/// # Errors An error of the system, for example if the process at the port does not answer in time.
+/// # Errors
+/// An error of the system, for example if the process at the port does not answer in time.
 pub fn join(config: &Config) -> io::Result<JoinResult> {
     let Some(place) = place(config) else {
         return Ok(JoinResult::NoHost);

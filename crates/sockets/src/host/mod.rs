@@ -343,7 +343,8 @@ impl Host {
 
     /// Serves programs until the future is dropped.
     ///
-    /// # Errors The listener of the host has failed. After transient errors the host continues
+    /// # Errors
+    /// The listener of the host has failed. After transient errors the host continues
     /// ([`Host::shortage`]).
     pub async fn serve(self) -> io::Result<()> {
         let mut opened = JoinSet::new();

@@ -1,6 +1,6 @@
 //! Fast path of an established connection. It handles three cases: data that is next in order at an
-//! end that only receives, acknowledgements of new data, and outgoing segments without options other
-//! than timestamps.
+//! end that only receives, acknowledgements of new data, and outgoing segments without options
+//! other than timestamps.
 //!
 //! The results must be the same as those of [`receive`](super::receive) and
 //! [`transmit`](super::transmit), which handle every segment for which a condition of the fast path

@@ -3,12 +3,32 @@
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
 
-use super::Sender;
 use super::recovery::{Due, Moment, Outcome};
+use super::{FIRST, Sender};
 use crate::stats::Stats;
 use crate::time::or_never;
 
 impl Sender {
+    /// Records that the SYN was sent or retransmitted.
+    pub(crate) fn syn_sent(&mut self, now: Nanos) {
+        if self.flow.max == 0 {
+            (self.flow.nxt, self.flow.max) = (FIRST, FIRST);
+            self.timing = Some((FIRST, now));
+        } else {
+            self.timing = None;
+        }
+        self.retransmit_at = Some(now + self.rto.rto());
+    }
+
+    /// Handles a timeout of the SYN. Returns whether the connection fails.
+    pub(crate) fn syn_timeout(&mut self) -> bool {
+        self.timeouts += 1;
+        self.rto.back_off();
+        self.retransmit_at = None;
+        let limit = self.profile.syn_retransmission_limit.0;
+        limit > 0 && self.timeouts > limit
+    }
+
     /// Starts or stops the persist timer; called if no segment can be sent now. The timer runs if
     /// only the peer's window prevents sending, and no outstanding data will cause an
     /// acknowledgement that reports its opening (RFC 9293 §3.8.6.1).

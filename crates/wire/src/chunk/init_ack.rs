@@ -39,7 +39,8 @@ impl InitAck {
     /// must already be in `chunk`, after space for header and fixed part. The parameters of `self`
     /// are not used.
     ///
-    /// # Errors [`Full`] if `chunk` is too short for header and fixed part, or longer than a chunk
+    /// # Errors
+    /// [`Full`] if `chunk` is too short for header and fixed part, or longer than a chunk
     /// may be.
     pub fn put_before_parameters(&self, chunk: &mut [u8]) -> Result<(), Full> {
         let length = chunk.len();
