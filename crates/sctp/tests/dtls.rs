@@ -438,6 +438,21 @@ fn the_user_may_install_the_keys() {
     assert!(world.shots.iter().all(|it| it.chunks == DTLS));
 }
 
+/// Key management messages are found also by a receiver that is created before the first DATA,
+/// because an extension needs it.
+#[test]
+fn keys_are_negotiated_with_each_extension() {
+    let extensions: [fn(&mut Config); 3] = [
+        |it| it.partial_reliability = true,
+        |it| it.reconfiguration = true,
+        |it| it.interleaving = true,
+    ];
+    for extend in extensions {
+        let (mut world, ids) = protected(strict().with(extend));
+        exchange(&mut world, ids, &[10, 3_000]);
+    }
+}
+
 /// Key management messages are returned to the user only if the user is the key management.
 #[test]
 fn messages_of_key_management_are_not_the_users() {

@@ -63,7 +63,12 @@ impl Association {
             dtls.random = former.random;
             dtls.inherit(*former);
         }
+        let manages_keys = dtls.method.is_some();
         self.dtls = Some(Box::new(dtls));
+        if let Some(rx) = &mut self.rx {
+            // The receiver exists already if an extension needs it before the first DATA.
+            rx.expect_key_messages(manages_keys);
+        }
         self.slow_send = true;
         self.paths.reserve(DTLS_OVERHEAD);
     }

@@ -69,7 +69,9 @@ impl Receiver {
 
     /// Sets whether complete key management messages are separated from the user's messages.
     pub(crate) fn expect_key_messages(&mut self, expected: bool) {
-        self.key_messages = expected.then(KeyMessages::default);
+        if expected != self.key_messages.is_some() {
+            self.key_messages = expected.then(KeyMessages::default);
+        }
     }
 
     /// Whether [`Self::poll_key_message`] would return a message.
