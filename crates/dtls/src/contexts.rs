@@ -114,6 +114,16 @@ impl Contexts {
         }
     }
 
+    /// Size of the replay windows of later keys, in records.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Changes the size of the replay windows of later keys, in records.
+    pub fn set_window(&mut self, records: usize) {
+        self.window = records;
+    }
+
     /// Installs sealing keys. Keys for normal traffic are used immediately.
     ///
     /// # Errors

@@ -323,14 +323,14 @@ impl Association {
         self.rx.is_none()
     }
 
-    /// Checks that the user may send: the association is not closing, and keys are installed if the
-    /// DTLS chunk is used.
+    /// Checks that the user may send a message with this payload protocol identifier (`None`: with
+    /// any): the association is not closing, and keys are installed if the DTLS chunk is used.
     #[inline]
-    pub(crate) fn takes_messages(&self) -> Result<(), SendError> {
+    pub(crate) fn takes_messages(&self, ppid: Option<u32>) -> Result<(), SendError> {
         if !self.state.takes_messages() {
             return Err(SendError::Closing);
         }
-        if self.dtls.is_some() && self.waits_for_keys() {
+        if self.dtls.is_some() && self.waits_for_keys(ppid) {
             return Err(SendError::NotProtected);
         }
         Ok(())

@@ -100,6 +100,9 @@ discards! {
     /// An unprotected packet of an association that requires the DTLS chunk
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2).
     Unprotected = "unprotected",
+    /// An INIT that does not offer the DTLS chunk, which is required here, or whose offer is
+    /// incompatible (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.1).
+    DtlsOffer = "dtls_offer",
     /// A DTLS chunk bundled with another chunk; the packet is discarded
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2).
     BundledDtls = "bundled_dtls",

@@ -563,6 +563,11 @@ impl Receiver {
         self.tracker.cumulative()
     }
 
+    /// Highest received TSN.
+    pub(crate) fn highest_tsn(&self) -> Tsn {
+        self.tracker.highest()
+    }
+
     /// Whether the receive buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.window.used() == 0 && self.ready.is_empty() && !self.has_key_messages()

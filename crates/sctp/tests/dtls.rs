@@ -453,6 +453,57 @@ fn keys_are_negotiated_with_each_extension() {
     }
 }
 
+/// A user who is the key management sends its messages before there are keys, other messages as
+/// soon as there are keys to send, and finds out which messages arrived protected (§8.2).
+#[test]
+fn the_user_exchanges_messages_before_there_are_keys() {
+    let mut world = World::new(with_methods(KeyMethods::external(&[200])));
+    let a = world.connect();
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let send = |world: &mut World, text: &'static [u8], ppid| {
+        let now = world.now;
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        let options = SendOptions::on(1).with_ppid(ppid);
+        let sent = association.send(now, Bytes::from_static(text), &options);
+        world.drain(A);
+        world.run_for(SECOND);
+        sent
+    };
+    // Reads all messages, and whether they arrived protected.
+    let read = |world: &mut World| {
+        let messages = world.receive_all(Z, z);
+        let association = world.endpoints[Z].association_mut(z).expect("known");
+        let covered = |tsn| association.protection_mut().covers(tsn);
+        messages
+            .into_iter()
+            .map(|it| it.tsn)
+            .map(covered)
+            .collect::<Vec<_>>()
+    };
+    let refused = Err(SendError::NotProtected);
+    assert_eq!(send(&mut world, b"data", 0), refused);
+    assert_eq!(send(&mut world, b"keys", PPID_DTLS_KEY_MANAGEMENT), Ok(()));
+    assert_eq!(read(&mut world), [false]);
+    // Is read only after there are keys.
+    assert_eq!(send(&mut world, b"more", PPID_DTLS_KEY_MANAGEMENT), Ok(()));
+    let keys = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
+    let id = KeyId::primary(3);
+    let association = world.endpoints[Z].association_mut(z).expect("known");
+    let installed = association.protection_mut().install_receive_keys(id, &keys);
+    assert_eq!(installed, Ok(()));
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    assert!(!association.protection().has_send_keys());
+    let installed = association.protection_mut().install_send_keys(id, &keys);
+    assert_eq!(installed, Ok(()));
+    assert!(association.protection().has_send_keys());
+    assert_eq!(send(&mut world, b"data", 0), Ok(()));
+    assert_eq!(read(&mut world), [false, true]);
+    // New data in clear is not accepted any more.
+    let sealed = world.endpoints[Z].association(z).expect("known");
+    assert_eq!(sealed.protection().statistics().received_protected, 1);
+}
+
 /// Key management messages are returned to the user only if the user is the key management.
 #[test]
 fn messages_of_key_management_are_not_the_users() {

@@ -77,6 +77,9 @@ fn an_offer_without_the_parameter_is_refused_in_strict_mode() {
     for victim in [A, Z] {
         let world = tampered(Security::DtlsChunk, victim, |_| None);
         assert_eq!(causes(&world, 1 - victim), [100], "{:#?}", world.story);
+        // A refused INIT is counted by its reason; a refused INIT ACK is the reason of the close.
+        let refused = world.endpoints[Z].discards().of(DiscardReason::DtlsOffer);
+        assert_eq!(refused, u64::from(victim == A));
         let told = world.told(A);
         let established = |it: &Event| matches!(it, Event::Established { .. });
         assert!(!told.iter().any(established));

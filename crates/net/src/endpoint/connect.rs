@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationState, CloseReason};
+use anabranch_sctp::{AssociationState, CloseReason, RestartKeys};
 
 use super::Endpoint;
 use crate::association::Association;
@@ -24,6 +24,10 @@ pub struct ConnectOptions {
     pub resolver: Option<Arc<dyn Resolve>>,
     /// The delays between attempts at the addresses of a name.
     pub happy_eyeballs: HappyEyeballsTiming,
+    /// Keys with which this end restarts an earlier association of the endpoint's port under the
+    /// DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). Keys must be used once. Without
+    /// effect for a peer that is given by name, and if the DTLS chunk is not offered.
+    pub restart_keys: Option<RestartKeys>,
 }
 
 impl ConnectOptions {
@@ -102,7 +106,7 @@ impl Endpoint {
             let connected = within(runtime, limit, by_name).await;
             return connected.unwrap_or_else(|| Err(timed_out(AssociationState::CookieWait)));
         }
-        let attempt = self.start_attempt(&peer, None)?;
+        let attempt = self.start_attempt(&peer, None, options.restart_keys.as_ref())?;
         let up = within(runtime, limit, attempt.established()).await;
         if up.is_none() {
             let state = attempt.status().map(|it| it.state);
@@ -123,7 +127,7 @@ impl Endpoint {
         let (runtime, local) = (&**self.runtime(), self.local_addresses());
         let race = self.next_attempt_group();
         let attempt = |address: IpAddr| {
-            let begun = self.start_attempt(&peer.at(address), Some(race));
+            let begun = self.start_attempt(&peer.at(address), Some(race), None);
             async move { Self::finish(begun?).await }
         };
         let (won, why) =
@@ -157,8 +161,14 @@ impl Endpoint {
         state.races
     }
 
-    /// Starts an attempt; `race` is the number of its attempt group, if any.
-    fn start_attempt(&self, peer: &Peer, race: Option<u64>) -> Result<Association, ConnectError> {
+    /// Starts an attempt; `race` is the number of its attempt group, if any. `restart`: the keys
+    /// with which it restarts an earlier association.
+    fn start_attempt(
+        &self,
+        peer: &Peer,
+        race: Option<u64>,
+        restart: Option<&RestartKeys>,
+    ) -> Result<Association, ConnectError> {
         let mut state = self.shared.lock();
         if state.stopped {
             return Err(AssociationError(CloseReason::AbortedHere).into());
@@ -175,6 +185,9 @@ impl Endpoint {
         let (to, port) = (&peer.addresses, peer.port);
         let options = anabranch_sctp::ConnectOptions::over_udp(udp_port).with_race(race);
         let id = state.endpoint.connect_with(now, to, port, options)?;
+        if let (Some(keys), Some(association)) = (restart, state.endpoint.association_mut(id)) {
+            association.protection_mut().restart_with(keys);
+        }
         let entry = AssociationEntry::new(Phase::Opening, 1, self.shared.span_of(id));
         let signals = Arc::clone(&entry.signals);
         state.entries.insert(id, entry);

@@ -70,7 +70,8 @@ impl DriverLocal {
         let mut established = false;
         for event in association.unseen_events() {
             match event {
-                Event::Established { .. } => {
+                // A user who is the key management exchanges messages in order to obtain keys.
+                Event::Established { .. } | Event::KeysRequired(_) => {
                     tracing::info!(parent: &entry.span, "association up");
                     entry.phase = Phase::Up;
                     deferred.notify(&entry.signals, PHASE);

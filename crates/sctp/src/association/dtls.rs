@@ -27,10 +27,14 @@ const MIN_LEFT: u64 = 65_536;
 const CLEAR_DATA: &str = "user data that is not protected";
 
 impl Association {
-    /// Whether the user must not send yet, because keys are still being negotiated.
-    pub(super) fn waits_for_keys(&self) -> bool {
-        let dtls = self.dtls.as_ref();
-        dtls.is_some_and(|it| !it.requires_protection())
+    /// Whether the user must not send a message yet, because it would not be protected. A user that
+    /// is the key management sends key management messages at any time after the handshake, and
+    /// other messages as soon as there are keys to send.
+    pub(super) fn waits_for_keys(&self, ppid: Option<u32>) -> bool {
+        let Some(dtls) = &self.dtls else { return false };
+        let by_user = dtls.method.is_none() && dtls.phase == Phase::Keying;
+        let is_allowed = ppid == Some(PPID_DTLS_KEY_MANAGEMENT) || dtls.contexts.seals();
+        !(dtls.requires_protection() || by_user && is_allowed)
     }
 
     /// Whether events must be withheld from the user, because keys are being negotiated and

@@ -22,7 +22,7 @@ impl Association {
         payload: Bytes,
         options: &SendOptions,
     ) -> Result<(), SendError> {
-        self.takes_messages()?;
+        self.takes_messages(Some(options.ppid))?;
         let options = options.or(&self.send_defaults());
         let sent = self.sender().send(now, payload, &options);
         self.tell_given_up();

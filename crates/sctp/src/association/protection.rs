@@ -1,12 +1,15 @@
 //! Protection of an association by the DTLS chunk: the interface for its user, and for a key
 //! management outside of this crate (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7).
 
-use anabranch_dtls::{InstallError, KeyId, KeyMaterial, PeerIdentity};
+use anabranch_dtls::{InstallError, KeyId, KeyMaterial, PeerIdentity, ReplayWindow, Role};
 use anabranch_transport::Nanos;
+use anabranch_wire::serial::Tsn;
+use bytes::Bytes;
 
 use super::Association;
 use crate::dtls_chunk::{DtlsChunk, DtlsStatistics, KeyAgreement, Phase, RestartKeys};
 use crate::event::Event;
+use crate::rx::Receiver;
 use crate::state::State;
 
 /// State of the protection of an association by the DTLS chunk: see [`Association::protection`].
@@ -19,6 +22,28 @@ impl<'a> Protection<'a> {
     /// Whether all packets that are accepted and sent are protected, except INIT and INIT ACK.
     pub fn is_active(self) -> bool {
         self.dtls.is_some_and(DtlsChunk::requires_protection)
+    }
+
+    /// DTLS Key Management Parameters that this end and the peer have sent, with header and without
+    /// padding; `None` if the association does not use the DTLS chunk.
+    pub fn parameters(self) -> Option<[&'a Bytes; 2]> {
+        let agreement = self.dtls?.agreement()?;
+        let [client, server] = [&agreement.client_parameter, &agreement.server_parameter];
+        Some(match agreement.role {
+            Role::Client => [client, server],
+            Role::Server => [server, client],
+        })
+    }
+
+    /// Size of the replay windows of later keys, in packets (draft-ietf-tsvwg-sctp-dtls-chunk-04
+    /// §7.13); `None` if the association does not use the DTLS chunk.
+    pub fn replay_window(self) -> Option<usize> {
+        Some(self.dtls?.contexts.window())
+    }
+
+    /// Whether there are keys that protect packets of this end.
+    pub fn has_send_keys(self) -> bool {
+        self.dtls.is_some_and(|it| it.contexts.seals())
     }
 
     /// The negotiated key management; `None` if the association does not use the DTLS chunk.
@@ -55,6 +80,11 @@ pub struct ProtectionMut<'a> {
 }
 
 impl ProtectionMut<'_> {
+    /// State of the protection.
+    pub fn protection(&self) -> Protection<'_> {
+        self.association.protection()
+    }
+
     /// Installs keys for packets that this end sends, and uses the keys from now on. Restart keys
     /// are only stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
     ///
@@ -76,7 +106,38 @@ impl ProtectionMut<'_> {
         id: KeyId,
         keys: &KeyMaterial,
     ) -> Result<(), InstallError> {
-        self.negotiated()?.install_opening(id, keys)
+        let highest = self.association.rx.as_deref().map(Receiver::highest_tsn);
+        let dtls = self.negotiated()?;
+        dtls.install_opening(id, keys)?;
+        if !id.restart {
+            dtls.end_clear_data(highest);
+        }
+        Ok(())
+    }
+
+    /// Whether a message, whose first chunk has the TSN `first`, arrived in protected packets only
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.2). False for a message that was received before
+    /// the first keys, and for one that has a lower TSN than another one that was.
+    pub fn covers(&mut self, first: Tsn) -> bool {
+        let association = &mut *self.association;
+        let cumulative = association.rx.as_deref().map(Receiver::cumulative_tsn);
+        let dtls = association.dtls.as_deref_mut();
+        dtls.is_some_and(|it| it.covers(first, cumulative.unwrap_or(first)))
+    }
+
+    /// Sets the size of the replay windows of keys that are installed from now on, in packets, from
+    /// [`ReplayWindow::MIN_SIZE`] to [`ReplayWindow::MAX_SIZE`]. Returns `false`, without effect,
+    /// for another size, or if the association does not use the DTLS chunk.
+    pub fn set_replay_window(&mut self, packets: usize) -> bool {
+        let is_valid = (ReplayWindow::MIN_SIZE..=ReplayWindow::MAX_SIZE).contains(&packets);
+        let dtls = self.association.dtls.as_deref_mut();
+        match dtls.filter(|_| is_valid) {
+            Some(dtls) => {
+                dtls.contexts.set_window(packets);
+                true
+            }
+            None => false,
+        }
     }
 
     /// The DTLS chunk of an established association, because no keys may be set in COOKIE-WAIT and

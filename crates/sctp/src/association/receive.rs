@@ -580,7 +580,7 @@ impl Association {
     /// Like [`Self::tell_readable`], if messages are known to be readable.
     #[inline(always)]
     pub(super) fn tell_of_messages(&mut self) {
-        if !(self.readable_notified || self.dtls.is_some() && self.waits_for_keys()) {
+        if !(self.readable_notified || self.withholds_events()) {
             self.readable_notified = true;
             self.events.note_news();
         }

@@ -36,7 +36,7 @@ impl SendBuffer<'_> {
     pub fn accepts(self, stream: Option<u16>, size: usize) -> bool {
         let Self { association } = self;
         let tx = association.tx.get();
-        association.takes_messages().is_ok() && tx.is_some_and(|tx| tx.can_send(stream, size))
+        association.takes_messages(None).is_ok() && tx.is_some_and(|tx| tx.can_send(stream, size))
     }
 }
 

@@ -110,6 +110,32 @@ impl KeyMethods {
         }
     }
 
+    /// The same methods, with support for protected restarts or without: whether the key management
+    /// derives restart keys.
+    pub fn with_restart(self, restart: bool) -> Self {
+        Self { restart, ..self }
+    }
+
+    /// Identifiers of the methods, in descending order of preference.
+    pub fn identifiers(&self) -> &[u8] {
+        &self.identifiers
+    }
+
+    /// The supported roles: client and server.
+    pub fn roles(&self) -> [bool; 2] {
+        [self.client, self.server]
+    }
+
+    /// Whether protected restarts are supported.
+    pub fn restarts(&self) -> bool {
+        self.restart
+    }
+
+    /// Whether the user exchanges the messages of the key management and installs the keys.
+    pub fn are_external(&self) -> bool {
+        self.make.is_none()
+    }
+
     /// The DTLS Key Management Parameter with this tie breaker.
     pub(crate) fn parameter(&self, tie_breaker: u32) -> DtlsKeyManagement {
         DtlsKeyManagement {

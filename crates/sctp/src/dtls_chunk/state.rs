@@ -10,6 +10,7 @@ use anabranch_dtls::{
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Dtls, DtlsKeyManagement};
+use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
 use super::methods::KeyMethods;
@@ -54,7 +55,7 @@ pub struct RestartKeys {
     pub receive: KeyMaterial,
 }
 
-/// Counters of the DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4.11).
+/// Counters of the DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DtlsStatistics {
@@ -105,7 +106,23 @@ pub(crate) struct DtlsChunk {
     /// Latest time passed to the association, in nanoseconds.
     pub(crate) now: Nanos,
     pub(crate) dropped_unprotected: u64,
+    clear_data: ClearData,
 }
+
+/// User data that arrived without protection, with a key management outside of this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClearData {
+    /// There are no keys to open packets yet, so that data arrives without protection.
+    Arrives,
+    /// No TSN after this one arrived without protection.
+    Until(Tsn),
+    /// None, or it was read long ago.
+    None,
+}
+
+/// Distance of a TSN from the last one that arrived without protection, from which on all earlier
+/// data has certainly been read. It is far beyond the number of chunks that a receiver can hold.
+const ALL_READ: u32 = 1 << 30;
 
 impl DtlsChunk {
     /// State for the offered `methods`. `window`: size of the replay window in packets.
@@ -133,6 +150,7 @@ impl DtlsChunk {
             rekeying: None,
             now: 0,
             dropped_unprotected: 0,
+            clear_data: ClearData::Arrives,
         }
     }
 
@@ -170,6 +188,7 @@ impl DtlsChunk {
         self.now = now;
         let restarted = self.contexts.sealing_id().map(|it| it.epoch);
         self.phase = if restarted.is_some() {
+            self.clear_data = ClearData::None;
             Phase::Protected
         } else {
             Phase::Keying
@@ -231,6 +250,31 @@ impl DtlsChunk {
             self.restart_material.entry(id.epoch).or_default()[1] = Some(keys.clone());
         }
         Ok(())
+    }
+
+    /// Records, with the first keys to open packets, that no later data is accepted without
+    /// protection. `highest`: highest received TSN, if any.
+    pub(crate) fn end_clear_data(&mut self, highest: Option<Tsn>) {
+        if self.clear_data == ClearData::Arrives {
+            self.clear_data = highest.map_or(ClearData::None, ClearData::Until);
+        }
+    }
+
+    /// Whether a message whose first chunk has the TSN `first` arrived in protected packets only.
+    /// `cumulative`: the cumulative TSN.
+    pub(crate) fn covers(&mut self, first: Tsn, cumulative: Tsn) -> bool {
+        if self.method.is_some() {
+            return self.requires_protection();
+        }
+        let ClearData::Until(last) = self.clear_data else {
+            return self.clear_data == ClearData::None;
+        };
+        // All data that arrived without protection was read, and later TSNs repeat its TSNs.
+        if last.le(cumulative) && cumulative.distance_from(last) >= ALL_READ {
+            self.clear_data = ClearData::None;
+            return true;
+        }
+        !first.le(last)
     }
 
     /// Removes keys of an earlier epoch; returns whether there were any.

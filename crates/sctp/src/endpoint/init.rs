@@ -113,7 +113,7 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     fn refuse_offer(&mut self, arrival: Arrival, tag: u32, error: &OfferError) {
-        self.discards.count(DiscardReason::BadInit);
+        self.discards.count(error.reason());
         if let Some(cause) = error.cause() {
             self.refuse_init(arrival, tag, &[cause]);
         }

@@ -17,6 +17,7 @@ use crate::authentication::{
     AuthParameters, AuthParametersBuilder, Authentication, NegotiatedAuth, RANDOM_LEN,
 };
 use crate::config::Config;
+use crate::discard::DiscardReason;
 use crate::dtls_chunk::{DtlsTerms, Mismatch, Security, is_compatible};
 use crate::event::Violation;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
@@ -101,6 +102,14 @@ impl OfferError {
             OfferError::BadAuth(what) => Violation::Protocol(what),
             OfferError::NoAuth => Violation::NoAuth,
             OfferError::Dtls(mismatch) => Violation::Protocol(mismatch.words()),
+        }
+    }
+
+    /// Reason with which a refused INIT is counted.
+    pub(crate) fn reason(&self) -> DiscardReason {
+        match self {
+            OfferError::Dtls(_) => DiscardReason::DtlsOffer,
+            _ => DiscardReason::BadInit,
         }
     }
 
