@@ -392,3 +392,20 @@ int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *fro
         *kind = found;
     return (int)length;
 }
+
+/* Cipher suites of the DTLS chunk in order of preference: TLS_AES_128_GCM_SHA256,
+ * TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256. */
+static const uint8_t cipher_suites_of_dtls[][2] = { { 0x13, 0x01 }, { 0x13, 0x02 }, { 0x13, 0x03 } };
+
+unsigned int sctp_dtls_nr_cipher_suites(void)
+{
+    return sizeof cipher_suites_of_dtls / sizeof cipher_suites_of_dtls[0];
+}
+
+int sctp_dtls_cipher_suites(uint8_t cipher_suites[][2], unsigned int n)
+{
+    if (n < sctp_dtls_nr_cipher_suites())
+        return refuse(EINVAL);
+    memcpy(cipher_suites, cipher_suites_of_dtls, sizeof cipher_suites_of_dtls);
+    return (int)sctp_dtls_nr_cipher_suites();
+}

@@ -39,6 +39,95 @@
 #define HAVE_SCTP_SPP_IPV6_FLOWLABEL 1
 #define HAVE_SCTP_SPP_DSCP 1
 
+/* The DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04, section 8), which Linux does not have. The
+ * draft assigns no numbers: these are unused in Linux. */
+#define HAVE_SCTP_DTLS 1
+enum {
+    SCTP_DTLS_LOCAL_CONFIG = 0x4100,  /* struct sctp_dtls_config */
+    SCTP_DTLS_GET_CONFIG,             /* struct sctp_dtls_config */
+    SCTP_DTLS_GET_LOCAL_KM_PARAM,     /* struct sctp_dtls_kmp */
+    SCTP_DTLS_GET_PEER_KM_PARAM,      /* struct sctp_dtls_kmp */
+    SCTP_DTLS_SET_SEND_KEYS,          /* struct sctp_dtls_keys */
+    SCTP_DTLS_ADD_RECV_KEYS,          /* struct sctp_dtls_keys */
+    SCTP_DTLS_DEL_RECV_KEYS,          /* struct sctp_dtls_keys_id */
+    SCTP_DTLS_ENFORCE_PROTECTION,     /* struct sctp_assoc_value */
+    SCTP_DTLS_REPLAY_WINDOW,          /* struct sctp_assoc_value */
+    SCTP_DTLS_GET_STATS               /* struct sctp_dtls_stats */
+};
+#define SCTP_DTLS_LOCAL_CONFIG SCTP_DTLS_LOCAL_CONFIG
+#define SCTP_DTLS_GET_CONFIG SCTP_DTLS_GET_CONFIG
+#define SCTP_DTLS_GET_LOCAL_KM_PARAM SCTP_DTLS_GET_LOCAL_KM_PARAM
+#define SCTP_DTLS_GET_PEER_KM_PARAM SCTP_DTLS_GET_PEER_KM_PARAM
+#define SCTP_DTLS_SET_SEND_KEYS SCTP_DTLS_SET_SEND_KEYS
+#define SCTP_DTLS_ADD_RECV_KEYS SCTP_DTLS_ADD_RECV_KEYS
+#define SCTP_DTLS_DEL_RECV_KEYS SCTP_DTLS_DEL_RECV_KEYS
+#define SCTP_DTLS_ENFORCE_PROTECTION SCTP_DTLS_ENFORCE_PROTECTION
+#define SCTP_DTLS_REPLAY_WINDOW SCTP_DTLS_REPLAY_WINDOW
+#define SCTP_DTLS_GET_STATS SCTP_DTLS_GET_STATS
+
+/* Bit of msg_flags: all DATA chunks of the message arrived in protected packets. */
+#ifndef MSG_PROTECTED
+#define MSG_PROTECTED 0x400000
+#endif
+
+/* Values in sac_info of SCTP_COMM_UP and SCTP_RESTART, for associations with the DTLS chunk. */
+enum {
+    SCTP_ASSOC_SUPPORTS_PR = 1,
+    SCTP_ASSOC_SUPPORTS_ASCONF = 3,
+    SCTP_ASSOC_SUPPORTS_RE_CONFIG = 5,
+    SCTP_ASSOC_SUPPORTS_INTERLEAVING = 6,
+    SCTP_ASSOC_SUPPORTS_DTLS = 7
+};
+
+/* Payload protocol identifier of key management messages, in the byte order of the host. */
+#define SCTP_DTLS_KEY_MANAGEMENT_PPID 4242
+
+/* Bits of sdc_flags. */
+#define SCTP_DTLS_CLIENT 0x1
+#define SCTP_DTLS_SERVER 0x2
+#define SCTP_DTLS_RESTART 0x4
+#define SCTP_DTLS_REQUIRED 0x8
+
+/* The last members have as many bytes as the members before them say. */
+struct sctp_dtls_config {
+    sctp_assoc_t sdc_assoc_id;
+    uint16_t sdc_flags;
+    uint16_t sdc_nr_kmids;
+    uint8_t sdc_kmids[];
+};
+
+struct sctp_dtls_kmp {
+    sctp_assoc_t sdk_assoc_id;
+    uint32_t sdk_nr_bytes;
+    uint8_t sdk_bytes[];
+};
+
+struct sctp_dtls_keys {
+    sctp_assoc_t sdk_assoc_id;
+    uint8_t sdk_cipher_suite[2];
+    uint16_t sdk_restart;
+    uint64_t sdk_epoch;
+    uint16_t sdk_key_len;
+    uint16_t sdk_iv_len;
+    uint16_t sdk_sn_key_len;
+    uint16_t sdk_unused;
+    uint8_t sdk_keys[];
+};
+
+struct sctp_dtls_keys_id {
+    sctp_assoc_t sdki_assoc_id;
+    uint32_t sdki_restart;
+    uint64_t sdki_epoch;
+};
+
+struct sctp_dtls_stats {
+    sctp_assoc_t sds_assoc_id;
+    uint64_t sds_dropped_unprotected;
+    uint64_t sds_aead_failures;
+    uint64_t sds_recv_protected;
+    uint64_t sds_sent_protected;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -86,6 +175,8 @@ int sctp_recvmsg(int s, void *data, size_t room, struct sockaddr *from, socklen_
                  int *flags);
 int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *from, socklen_t *from_length, void *info,
                socklen_t *info_length, unsigned *kind, int *flags);
+unsigned int sctp_dtls_nr_cipher_suites(void);
+int sctp_dtls_cipher_suites(uint8_t cipher_suites[][2], unsigned int n);
 
 #ifdef __cplusplus
 }

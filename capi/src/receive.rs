@@ -18,12 +18,16 @@ use crate::{generations, host_client, send_cache, system};
 /// MSG_NOTIFICATION, with Linux's value.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
 
+/// MSG_PROTECTED of draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.2, which assigns no value. Linux does
+/// not use this bit.
+pub const MSG_PROTECTED: c_int = 0x40_0000;
+
 /// A received part of a message or notification.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceivedPiece {
     /// Number of bytes written to the program's buffers.
     pub length: usize,
-    /// Flags for the program: MSG_EOR, MSG_NOTIFICATION.
+    /// Flags for the program: MSG_EOR, MSG_NOTIFICATION, MSG_PROTECTED.
     pub flags: c_int,
     /// Header of the frame; `None` at the end of the data.
     pub frame: Option<HostFrameHeader>,
@@ -205,6 +209,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         let mut told = if ends { libc::MSG_EOR } else { 0 };
         if frame.kind == HostFrameKind::Notification {
             told |= MSG_NOTIFICATION;
+        } else if frame.flags & frame::PROTECTED != 0 {
+            told |= MSG_PROTECTED;
         }
         return Ok(ReceivedPiece {
             length,

@@ -124,23 +124,12 @@ fn sctp_in_a_container_without_the_module() {
     assert_eq!(client[3], (true, twice));
 }
 
-#[test]
-fn a_diameter_peer_behind_udp_encapsulation() {
-    let folders = [0, 1].map(|_| tempfile::tempdir().expect("a directory"));
-    let needs = ["freeDiameterd", "openssl"];
-    let pages = folders
-        .each_ref()
-        .map(|it| prepare("diameter.md", it.path(), &needs));
-    let [Some(page), Some(_)] = pages else {
-        return;
-    };
-    let all = ["hss", "mme"].map(|host| blocks(&page, host));
+/// Runs the scripts of two Diameter peers until both report an open connection.
+fn opens(folders: [&Path; 2], scripts: &[String; 2]) {
     let opened = Barrier::new(2);
     let said = joined(|side| {
-        assert_eq!(all[side].len(), 2);
-        let script = all[side].concat();
         let mut open = false;
-        let outcome = run(folders[side].path(), &script, |line| {
+        let outcome = run(folders[side], &scripts[side], |line| {
             open = line.contains("-> 'STATE_OPEN'");
             if open {
                 // Each peer waits for the other before it ends.
@@ -155,4 +144,42 @@ fn a_diameter_peer_behind_udp_encapsulation() {
     });
     let Some(said) = said else { return };
     assert!(said.iter().all(|(open, _)| *open), "{said:?}");
+}
+
+#[test]
+fn a_diameter_peer_behind_udp_encapsulation() {
+    let folders = [0, 1].map(|_| tempfile::tempdir().expect("a directory"));
+    let needs = ["freeDiameterd", "openssl"];
+    let pages = folders
+        .each_ref()
+        .map(|it| prepare("diameter.md", it.path(), &needs));
+    let [Some(page), Some(_)] = pages else {
+        return;
+    };
+    let all = ["hss", "mme"].map(|host| blocks(&page, host));
+    assert!(all.iter().all(|it| it.len() == 2));
+    let scripts = all.map(|it| it.concat());
+    opens(folders.each_ref().map(|it| it.path()), &scripts);
+}
+
+/// The peers open a connection only if each has a certificate with the name that the other expects.
+#[test]
+fn two_protected_diameter_peers() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let needs = ["freeDiameterd", "openssl"];
+    let Some(page) = prepare("diameter.md", folder.path(), &needs) else {
+        return;
+    };
+    let [issue] = &blocks(&page, "issue")[..] else {
+        panic!("one block issues the certificates");
+    };
+    // Both hosts have one directory, in place of copies.
+    let (issued, said) = run(folder.path(), issue, |_| false);
+    assert!(issued, "{said}");
+    let scripts = ["hss", "mme"].map(|host| {
+        let secure = blocks(&page, &format!("secure-{host}"));
+        assert_eq!(secure.len(), 1);
+        format!("{}{}", blocks(&page, host)[0], secure[0])
+    });
+    opens([folder.path(); 2], &scripts);
 }

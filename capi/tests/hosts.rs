@@ -274,6 +274,79 @@ c.send(b'again'); say(d.recv(10).decode())
     }
 }
 
+/// Functions of the following Python programs: socket options of the DTLS chunk
+/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4). All keys of one direction follow from a number.
+const DTLS: &str = "
+import struct
+def opened():
+    s = tcp()
+    s.setsockopt(132, 0x4100, struct.pack('=iHHB', 0, 15, 1, 200)) # all flags, method 200
+    s.setsockopt(132, 11, bytes([0, 1])) # SCTP_ASSOC_CHANGE
+    return s
+def opened_again():
+    # A host that was killed may be reached until the kernel has closed its sockets.
+    for i in range(3000):
+        try: return opened()
+        except ConnectionResetError: time.sleep(0.01)
+def keys(s, option, number, restart=0):
+    s.setsockopt(132, option, struct.pack('=i2BHQ4H', 0, 0x13, 1, restart, 3, 16, 12, 16, 0) + bytes([number]) * 44)
+def keyed(s, send, receive):
+    for restart in 0, 1:
+        keys(s, 0x4105, receive + 10 * restart, restart)
+        keys(s, 0x4104, send + 10 * restart, restart)
+    s.setsockopt(132, 0x4107, struct.pack('=ii', 0, 1))
+def hears(s):
+    data, _, flags, _ = s.recvmsg(100)
+    if flags & 0x8000: say('state', *data[8:9], 'dtls' if 7 in data[20:] else 'none')
+    else: say(data.decode(), 'protected' if flags & 0x400000 else 'clear')
+";
+
+/// An end whose host was killed should restart its association with keys that it has stored. The
+/// other end is notified, and nothing is sent without protection.
+#[test]
+fn a_program_restarts_an_association_with_its_keys() {
+    let [at, own] = [own_address(), own_address()];
+    let port = ["--udp-port", "9899", "--local", &at];
+    let serve = format!(
+        "{DTLS}
+l = opened(); l.bind((AT, 7200)); l.listen(5); say('listening')
+c, _ = l.accept(); keyed(c, 1, 2); say('keys')
+for i in range(4): hears(c)
+c.send(b'answer'); heard()
+"
+    );
+    let Some(mut server) = Program::start("", &port, &at, &serve) else {
+        return;
+    };
+    assert_eq!(server.line(), "listening");
+    let connect = format!(
+        "{DTLS}
+def connected(*restart):
+    s = opened_again(); s.bind(('{own}', 7300))
+    for option, number in restart: keys(s, option, number, 1)
+    s.connect((AT, 7200)); return s
+c = connected(); keyed(c, 2, 1); heard(); c.send(b'first'); heard()
+os.kill(os.getppid(), signal.SIGKILL)
+c = connected((0x4104, 12), (0x4105, 11)); hears(c); c.send(b'again'); hears(c)
+"
+    );
+    let port = ["--udp-port", "9899", "--local", &own];
+    let mut client = Program::start("", &port, &at, &connect).expect("as before");
+    assert_eq!(server.line(), "keys");
+    client.tell();
+    for expected in ["state 0 dtls", "first protected"] {
+        assert_eq!(server.line(), expected);
+    }
+    client.tell();
+    for expected in ["state 2 dtls", "again protected"] {
+        assert_eq!(server.line(), expected);
+    }
+    for expected in ["state 0 dtls", "answer protected"] {
+        assert_eq!(client.line(), expected);
+    }
+    server.tell();
+}
+
 /// A daemon that drops root privileges should still be able to use its host, because it has the
 /// host's secret.
 #[test]

@@ -49,6 +49,8 @@ pub const FOLLOWS: u8 = 16;
 /// Use the association's defaults for `stream`, `ppid` and the other parameters
 /// (SCTP_DEFAULT_SEND_PARAM).
 pub const DEFAULT: u8 = 32;
+/// To a program: the message arrived in protected packets only (MSG_PROTECTED).
+pub const PROTECTED: u8 = 32;
 /// Send the message to all associations of the socket (SCTP_SENDALL).
 pub const ALL: u8 = 64;
 /// Use the association's default policy for abandoning the message (SCTP_DEFAULT_PRINFO).

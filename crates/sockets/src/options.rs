@@ -23,9 +23,11 @@ pub const SO_ERROR: i32 = 4;
 /// Maximum size of an option value, bytes.
 const MAX_VALUE: usize = 4096;
 
+mod dtls;
 mod ip_level;
 mod table;
 
+pub use dtls::*;
 use table::{stored_option, words};
 
 /// SCTP_RTOINFO: struct sctp_rtoinfo.
@@ -395,6 +397,7 @@ pub fn names_association_at(option: i32) -> Option<usize> {
         AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY | PEER_AUTH_CHUNKS => Some(0),
         LOCAL_AUTH_CHUNKS | GET_ASSOC_STATS | PR_ASSOC_STATUS | PR_STREAM_STATUS => Some(0),
         RESET_STREAMS | RESET_ASSOC | ADD_STREAMS | STREAM_SCHEDULER_VALUE => Some(0),
+        _ if is_dtls(option) => Some(0),
         _ => stored_option(IPPROTO_SCTP, option).ok()?.association,
     }
 }

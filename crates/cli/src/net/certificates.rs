@@ -1,5 +1,6 @@
 //! Certificates of the DTLS chunk and of DTLS over SCTP (RFC 6083).
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,8 +24,9 @@ const MAX: u64 = 1 << 20;
 pub struct Certificates {
     /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both
     /// ends authenticate by TLS 1.3, all packets are encrypted, and peers without certificates are
-    /// refused, unless --set security=dtls-chunk-loose. If the environment variable SSLKEYLOGFILE
-    /// names a file, the secrets of TLS are appended to it. --security selects another protocol.
+    /// refused, unless an option of the command allows them (--set security=dtls-chunk-loose). If
+    /// the environment variable SSLKEYLOGFILE names a file, the secrets of TLS are appended to it.
+    /// --security selects another protocol.
     #[arg(
         long,
         value_name = "FILE",
@@ -76,6 +78,13 @@ const MAX_RECORD: Size = Size(MAX_CONTENT as u64);
 /// SHA-256 fingerprint of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateFingerprint(pub [u8; 32]);
+
+/// As 64 hexadecimal digits.
+impl fmt::Display for CertificateFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 /// Parses a fingerprint of 64 hexadecimal digits, optionally with colons as
 /// `openssl x509 -fingerprint` prints them.
@@ -171,6 +180,7 @@ mod tests {
     fn fingerprints_have_64_digits() {
         let plain = "00ff".repeat(16);
         let bytes = fingerprint(&plain).expect("64 digits").0;
+        assert_eq!(CertificateFingerprint(bytes).to_string(), plain);
         assert_eq!(bytes[..4], [0, 255, 0, 255]);
         assert_eq!(
             fingerprint(&["00:FF"; 16].join(":")),

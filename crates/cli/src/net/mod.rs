@@ -28,6 +28,7 @@ mod timed_address;
 mod trace;
 mod worker_threads;
 mod wrap;
+mod wrap_arguments;
 
 use std::future::Future;
 use std::net::IpAddr;

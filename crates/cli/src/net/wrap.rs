@@ -1,5 +1,6 @@
 //! `anabranch wrap`: runs a program whose SCTP sockets are implemented by this stack.
 
+mod security;
 mod serving;
 
 use std::ffi::{OsStr, OsString};
@@ -17,7 +18,7 @@ use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
 use super::Interrupts;
-use super::arguments::Wrap;
+use super::wrap_arguments::Wrap;
 use crate::failure::Failure;
 use crate::renamed;
 use crate::stderr::note;
@@ -38,12 +39,13 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
             "--carrier ip: found with the UDP port {port}, which it does not use"
         )));
     }
-    let config = config(&arguments);
+    let config = config(&arguments)?;
+    let protection = security::words(&arguments);
     if arguments.again {
-        return serving::again(config).await;
+        return serving::again(config, &protection).await;
     }
     if arguments.host {
-        return serving::alone(&config).await;
+        return serving::alone(&config, &protection).await;
     }
     let [program, rest @ ..] = &arguments.command[..] else {
         return Err(Failure::Usage(
@@ -56,10 +58,10 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     }
     let library = library()?;
     check(program)?;
-    let mut serving = Serving::begin(&config)?;
+    let mut serving = Serving::begin(&config, &protection)?;
     let mut command = Command::new(program);
     command.args(rest).env("LD_PRELOAD", preload(library));
-    serving.configure_child(&mut command, &arguments);
+    serving.configure_child(&mut command, &arguments, &protection);
     match arguments.no_seccomp {
         true => command.env_remove(WATCH_VARIABLE),
         false => command.env(WATCH_VARIABLE, "1"),
@@ -90,8 +92,8 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     failed.map_or(Ok(()), |why| Err(Failure::Net(why)))
 }
 
-fn config(arguments: &Wrap) -> Config {
-    Config::default().with(|it| {
+fn config(arguments: &Wrap) -> Result<Config, Failure> {
+    let mut config = Config::default().with(|it| {
         it.carrier = match arguments.is_ip() {
             true => Carrier::Ip,
             false => {
@@ -103,7 +105,9 @@ fn config(arguments: &Wrap) -> Config {
         if arguments.auth {
             it.sctp.authentication = Authentication::On;
         }
-    })
+    });
+    security::secure(arguments, &mut config.sctp)?;
+    Ok(config)
 }
 
 /// The exit status of this command: that of the program, or 128 plus the number of the signal that

@@ -206,6 +206,43 @@ fn certificates_authenticate_both_ends() {
     }
 }
 
+/// Options of `wrap` that contradict each other, or would have no effect.
+#[test]
+fn wrap_refuses_protection_that_cannot_be() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let [amf] = certificates(here, ["amf"]);
+    fs::write(here.join("psk"), "a secret of both ends").expect("a file");
+    let secure = [&["--secure"], &amf[..]].concat();
+    for (options, words) in [
+        (amf.to_vec(), "--tls-cert: found without --secure"),
+        (
+            vec!["--psk-file", "psk"],
+            "--psk-file: found without --secure",
+        ),
+        (vec!["--secure"], "--secure needs --tls-cert"),
+        (
+            [&secure[..], &["--auth"]].concat(),
+            "--auth: found with --secure",
+        ),
+        ([&secure[..], &RFC6083].concat(), "rfc6083: found with wrap"),
+        ([&amf[..], &RFC6083].concat(), "rfc6083: found with wrap"),
+        (
+            [&secure[..], &["--psk-file", "psk"]].concat(),
+            "cannot be used with",
+        ),
+        (secure[..5].to_vec(), "--tls-cert needs --tls-ca"),
+        (vec!["--secure", "--psk-file", "none"], "cannot read"),
+        (vec!["--secure", "--tls-cert", "amf.pem"], "--tls-key"),
+    ] {
+        assert_refused(
+            here,
+            &[&["wrap"], &options[..], &["--", "true"]].concat(),
+            words,
+        );
+    }
+}
+
 /// RFC 6083 encrypts messages in both directions, and only user data is counted.
 #[test]
 fn rfc_6083_protects_both_directions() {

@@ -74,11 +74,13 @@ async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> 
         (pending, from)
     };
     if let Some(from) = from {
-        let (options, bound, port) = {
+        let (options, dtls, bound, port) = {
             let state = from.state();
-            (state.options.clone(), state.bound.clone(), state.port)
+            let dtls = state.dtls.inherited();
+            (state.options.clone(), dtls, state.bound.clone(), state.port)
         };
         let mut state = socket.state();
+        state.dtls = dtls;
         (state.options, state.bound, state.port) = (options, bound, port);
         state.accepted = true;
         drop(state);

@@ -5,8 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, AssociationError, CloseReason, MessagePart, Output};
+use anabranch_net::{Association, AssociationError, CloseReason, Event, MessagePart, Output};
 
+use super::dtls::ProtectedMarks;
 use super::notification::{self, AssocChange, AuthKeyEvent, cause_of_end};
 use super::notify::{in_pieces, return_message, send_last_notification, send_notification};
 use super::socket::SocketAssociation;
@@ -58,7 +59,7 @@ pub(super) async fn to_program(assoc: Arc<SocketAssociation>, association: Assoc
         .as_ref()
         .map_or([0; 2], |it| [it.outstrms, it.instrms]);
     let port = status.map_or(0, |it| it.peer_port);
-    let up = notification::change(AssocChange::Up, 0, streams, assoc.number);
+    let up = notification::begun(AssocChange::Up, &association, streams, assoc.number);
     let mut told_up = send_notification(&assoc, up).await;
     if !association.negotiated().authentication {
         let no_keys = notification::auth_key_event(0, AuthKeyEvent::NoAuth, assoc.number);
@@ -83,6 +84,7 @@ async fn deliver(
 ) -> Result<(), Option<AssociationError>> {
     // Stream of the message that was delivered in part, and whether it is unordered.
     let mut unfinished: Option<(u16, bool)> = None;
+    let mut marks = ProtectedMarks::of(association);
     loop {
         let output = association.next_output(unfinished.map(|it| it.0)).await;
         let given = match output {
@@ -90,10 +92,14 @@ async fn deliver(
                 assoc.activity.notify_one();
                 let whole = assoc.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
                 unfinished = (whole && !part.ends).then_some((part.stream, part.unordered));
-                give(assoc, &part).await
+                let protected = marks.is_protected(association, &part);
+                give(assoc, &part, protected).await
             }
             Ok(Some(Output::Event(event))) => {
                 unfinished = unfinished.filter(|it| !events::cuts(&event, *it));
+                if let Event::Restarted { .. } = event {
+                    marks = ProtectedMarks::of(association);
+                }
                 events::notify(assoc, &event, port).await
             }
             Ok(None) => return Ok(()),
@@ -200,13 +206,15 @@ async fn report_end(
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
-/// Delivers a message, or a part of one.
-async fn give(assoc: &SocketAssociation, part: &MessagePart) -> io::Result<()> {
+/// Delivers a message, or a part of one. `protected`: it arrived in protected packets only.
+async fn give(assoc: &SocketAssociation, part: &MessagePart, protected: bool) -> io::Result<()> {
     let context = assoc.options().word(CONTEXT, 4);
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let frame = HostFrameHeader {
         kind: HostFrameKind::Data,
-        flags: flag(part.unordered, frame::UNORDERED) | flag(!part.ends, frame::MORE),
+        flags: flag(part.unordered, frame::UNORDERED)
+            | flag(!part.ends, frame::MORE)
+            | flag(protected, frame::PROTECTED),
         stream: part.stream,
         ppid: part.ppid.to_be(),
         context,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anabranch_net::{Event, PathState};
 
-use super::notification;
+use super::notification::{self, AssocChange};
 use super::notify::send_notification;
 use super::socket::SocketAssociation;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
@@ -35,6 +35,11 @@ pub(super) async fn notify(assoc: &SocketAssociation, event: &Event, port: u16) 
         // Invalidates the program's cache, because the event may change whether the association
         // accepts messages, and on which streams.
         assoc.advance();
+    }
+    if let (Event::Restarted { .. }, Some(association)) = (event, assoc.association()) {
+        let restarted = AssocChange::Restart;
+        let change = notification::begun(restarted, &association, [0; 2], assoc.number);
+        return send_notification(assoc, change).await;
     }
     let confirms = assoc.confirms(event);
     let shown = |ip| assoc.shown(SocketAddr::new(ip, port));

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anabranch_net::sctp::AssociationState;
 use anabranch_net::{PathState, PathStatus, Status};
 
-use super::HostState;
 use super::notification::{of_storage, storage};
 use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket};
+use super::{HostState, dtls_options};
 use crate::options::*;
 
 /// The value of an option. `given` is the program's buffer: it names the association, and its size
@@ -33,6 +33,9 @@ pub(super) fn get(
 }
 
 fn of_sctp(host: &HostState, socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+    if is_dtls(option) {
+        return dtls_options::get(socket, option, given);
+    }
     let room = given.len();
     let fits = |value: Vec<u8>| match value.len() <= room {
         true => Ok(value),

@@ -105,10 +105,12 @@ struct JoinRequirements {
     version: String,
     peer_udp_port: Option<u16>,
     auth: bool,
+    /// Options of the protection by the DTLS chunk; empty without it.
+    protection: String,
 }
 
 impl JoinRequirements {
-    fn of(config: &Config) -> Self {
+    fn of(config: &Config, protection: &str) -> Self {
         let peer_udp_port = match config.carrier {
             Carrier::Encapsulated { peer_port, .. } | Carrier::Udp { peer_port, .. } => {
                 Some(peer_port)
@@ -119,6 +121,7 @@ impl JoinRequirements {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             peer_udp_port,
             auth: config.sctp.authentication != Authentication::Off,
+            protection: protection.to_owned(),
         }
     }
 
@@ -129,6 +132,13 @@ impl JoinRequirements {
             let [own, wanted] =
                 [self.auth, wanted.auth].map(|it| if it { "with" } else { "without" });
             return format!("its host is {own} AUTH, and this command {wanted}");
+        }
+        if self.protection != wanted.protection {
+            let [own, wanted] = [self, wanted].map(|it| match &it.protection[..] {
+                "" => "no protection",
+                options => options,
+            });
+            return format!("its host has {own}, and this command {wanted}");
         }
         let shown = |port: Option<u16>| match port {
             Some(0) | None => "that of the host itself".to_owned(),
@@ -182,10 +192,11 @@ fn digest(bytes: &[u8]) -> u64 {
 }
 
 /// Asks the host with the port and addresses of `config` to accept this command as a member.
+/// `protection`: like for [`Host::start_shared`](super::Host::start_shared).
 ///
 /// # Errors
 /// An error of the system, for example if the process at the port does not answer in time.
-pub fn join(config: &Config) -> io::Result<JoinResult> {
+pub fn join(config: &Config, protection: &str) -> io::Result<JoinResult> {
     let Some(place) = place(config) else {
         return Ok(JoinResult::NoHost);
     };
@@ -203,7 +214,7 @@ pub fn join(config: &Config) -> io::Result<JoinResult> {
     }
     line.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     line.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-    line.send(&encode(&JoinRequirements::of(config)))?;
+    line.send(&encode(&JoinRequirements::of(config, protection)))?;
     let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = io::Read::read(&mut &line, &mut buffer)?;
     Ok(match decode(&buffer[..read]) {
@@ -229,7 +240,7 @@ pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix
     if !caller.authenticate(&known, &[]) {
         return;
     }
-    let own = JoinRequirements::of(&known.config);
+    let own = JoinRequirements::of(&known.config, &known.protection);
     let reply = match decode::<JoinRequirements>(&buffer[..length]) {
         Some(wanted) if wanted == own => Reply::Welcome(known.access()),
         Some(wanted) if wanted.version != own.version => Reply::Differs(format!(
@@ -291,8 +302,11 @@ mod tests {
                 peer_port: 9900,
             };
         });
-        let [host, auth, port] = [host, auth, port].map(|it| JoinRequirements::of(&it));
-        assert!(host != auth && host != port);
+        let secure = JoinRequirements::of(&host, "--secure --psk-file=/psk");
+        let [host, auth, port] = [host, auth, port].map(|it| JoinRequirements::of(&it, ""));
+        assert!(host != auth && host != port && host != secure);
+        let reason = "its host has no protection, and this command --secure --psk-file=/psk";
+        assert_eq!(host.difference(&secure), reason);
         let reason = "its host is without AUTH, and this command with";
         assert_eq!(host.difference(&auth), reason);
         let reason =

@@ -91,10 +91,12 @@ impl Table {
 /// listens. The endpoint remains until its associations have ended, so that a restarted server can
 /// listen at its port.
 pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
+    let mut refused = 0;
     loop {
         // Uses a timeout, because closing a listening socket causes no packet that would wake this
         // task.
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept_with_permit()).await;
+        host.record_refused(&endpoint, &mut refused);
         if has_no_listener(&host, place, &endpoint) {
             if let Ok(Ok((association, _))) = accepted {
                 association.abort("");

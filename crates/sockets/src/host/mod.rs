@@ -5,6 +5,8 @@ mod association;
 mod bind;
 mod data;
 mod deliver;
+mod dtls;
+mod dtls_options;
 mod endpoint;
 mod events;
 mod generations;
@@ -16,6 +18,7 @@ mod notification;
 mod notify;
 mod one_to_many;
 mod port_selection;
+mod refusals;
 mod requests;
 mod scm_rights;
 mod seccomp;
@@ -46,6 +49,7 @@ use acceptor::accept_all;
 use generations::Generations;
 pub use join::{HostAccess, JoinResult, Membership, join};
 use listener::ListenerSet;
+pub use refusals::Refusals;
 pub use seccomp::BypassStatus;
 use socket::Socket;
 use socket::SocketAssociation;
@@ -64,6 +68,8 @@ const MAX_REFUSED: usize = 4096;
 pub(crate) struct HostState {
     sockets: SharedSockets,
     config: Config,
+    /// Options of the protection by the DTLS chunk; empty without it.
+    protection: String,
     table: Mutex<Table>,
     appeared: Notify,
     /// Number of associations that have not ended, and a notification when the last one ends.
@@ -76,6 +82,7 @@ pub(crate) struct HostState {
     /// Permits for programs of other users that have not presented the secret yet.
     unauthenticated: Arc<Semaphore>,
     shortage: watch::Sender<Shortage>,
+    refusals: watch::Sender<Refusals>,
     /// Number of other commands whose programs use this host.
     members: watch::Sender<usize>,
     generations: Arc<Generations>,
@@ -245,16 +252,18 @@ impl Host {
     /// # Errors
     /// The sockets cannot be opened, or the name is in use.
     pub fn start(name: &str, config: Config) -> io::Result<Self> {
-        Self::open(&HostAccess::named(name), config, None)
+        Self::open(&HostAccess::named(name), config, "", None)
     }
 
     /// Like [`Host::start`], for programs with `access`. Commands of this user and of root that
-    /// need the same UDP port at the same addresses can [`join`] this host.
+    /// need the same UDP port at the same addresses can [`join`] this host. `protection`: a text
+    /// that describes how the DTLS chunk is used, or empty; a command joins only a host with the
+    /// same text, because associations have the keys of the host.
     ///
     /// # Errors
     /// The errors of [`Host::start`]. If the port is in use, the kind is
     /// [`io::ErrorKind::AddrInUse`].
-    pub fn start_shared(access: &HostAccess, config: Config) -> io::Result<Self> {
+    pub fn start_shared(access: &HostAccess, config: Config, protection: &str) -> io::Result<Self> {
         let place = match join::place(&config) {
             None => None,
             Some(place) => match listener(&place) {
@@ -268,10 +277,15 @@ impl Host {
                 Err(error) => return Err(error),
             },
         };
-        Self::open(access, config, place)
+        Self::open(access, config, protection, place)
     }
 
-    fn open(access: &HostAccess, config: Config, place: Option<AsyncFd<Unix>>) -> io::Result<Self> {
+    fn open(
+        access: &HostAccess,
+        config: Config,
+        protection: &str,
+        place: Option<AsyncFd<Unix>>,
+    ) -> io::Result<Self> {
         let name = &access.name;
         let sockets = SharedSockets::open(&config).map_err(|error| match error {
             BindError::Socket { source, .. } => source,
@@ -287,6 +301,7 @@ impl Host {
         let known = Arc::new(HostState {
             sockets,
             config,
+            protection: protection.to_owned(),
             table: Mutex::default(),
             appeared: Notify::new(),
             alive: AtomicUsize::new(0),
@@ -296,6 +311,7 @@ impl Host {
             secret: access.secret.clone(),
             unauthenticated: Arc::new(Semaphore::new(acceptor::MAX_UNAUTHENTICATED)),
             shortage: watch::Sender::new(Shortage::default()),
+            refusals: watch::Sender::default(),
             members: watch::Sender::new(0),
             generations: Arc::new(Generations::new()?),
             opened: AtomicU32::new(0),
@@ -334,6 +350,12 @@ impl Host {
     /// Reports shortages of system resources, mostly of descriptors. The host continues.
     pub fn shortage(&self) -> watch::Receiver<Shortage> {
         self.known.shortage()
+    }
+
+    /// Reports associations that were refused because of the DTLS chunk, by either end. There are
+    /// none unless the host's configuration requires it.
+    pub fn refusals(&self) -> watch::Receiver<Refusals> {
+        self.known.refusals.subscribe()
     }
 
     /// Number of other commands whose programs use this host.

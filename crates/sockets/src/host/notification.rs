@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::frame::{HostFrameHeader, UNORDERED};
 use anabranch_net::{
-    CloseReason, Event, PathState, ReconfigOutcome, StreamDirection, UndeliveredCause,
+    Association, CloseReason, Event, PathState, ReconfigOutcome, StreamDirection, UndeliveredCause,
 };
 
 /// A notification: its index in struct sctp_event_subscribe, and its bytes.
@@ -60,6 +60,31 @@ pub(super) fn change(
     assoc_change_with(change, error, streams, association, &[])
 }
 
+/// Notification that an association is established, or was restarted. `sac_info` is empty, like in
+/// Linux, unless the association uses the DTLS chunk: then it lists the supported extensions
+/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.1).
+pub(super) fn begun(
+    change: AssocChange,
+    association: &Association,
+    streams: [u16; 2],
+    number: u32,
+) -> Notification {
+    if association.key_agreement().is_none() {
+        return assoc_change_with(change, 0, streams, number, &[]);
+    }
+    let negotiated = association.negotiated();
+    // SCTP_ASSOC_SUPPORTS_PR, _ASCONF, _RE_CONFIG, _INTERLEAVING and _DTLS.
+    let all = [
+        (1, negotiated.partial_reliability),
+        (3, negotiated.address_changes),
+        (5, negotiated.reconfiguration),
+        (6, negotiated.interleaving),
+        (7, true),
+    ];
+    let supported: Vec<u8> = all.iter().filter(|it| it.1).map(|it| it.0).collect();
+    assoc_change_with(change, 0, streams, number, &supported)
+}
+
 /// Notification of struct sctp_assoc_change about an ABORT with a user-defined reason. Like in
 /// Linux, it includes the error causes of the chunk.
 pub(super) fn aborted(
@@ -113,9 +138,6 @@ pub(super) fn of_event(
         Event::PeerError { cause } => {
             let rest = [&cause.to_be_bytes()[..], &[0; 2], &named].concat();
             vec![notification(REMOTE_ERROR, 0, &rest)]
-        }
-        Event::Restarted { .. } => {
-            vec![change(AssocChange::Restart, 0, [0; 2], association)]
         }
         Event::PartialDeliveryAborted { stream, ssn, .. } => {
             // struct sctp_pdapi_event; the indication SCTP_PARTIAL_DELIVERY_ABORTED is 0.
@@ -177,6 +199,7 @@ pub(super) fn of_event(
         }
         // RFC 6458 defines no notification for these events, or other code sends it.
         Event::Established { .. }
+        | Event::Restarted { .. }
         | Event::Closed(_)
         | Event::Receipt { .. }
         | Event::AddressChanged { .. }

@@ -50,8 +50,10 @@ pub(super) fn listen(
 
 /// Accepts all associations that peers start, while the socket listens.
 async fn accept(host: Arc<HostState>, socket: Weak<Socket>, endpoint: Endpoint) {
+    let mut refused = 0;
     loop {
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept()).await;
+        host.record_refused(&endpoint, &mut refused);
         let Some(socket) = socket.upgrade().filter(|it| !it.state().closed) else {
             return;
         };
@@ -109,11 +111,12 @@ pub(super) fn begin(
             .is_err_and(ConnectError::is_port_collision)
             && let Some(another) = another(&host, &socket)
         {
-            connected = from_any_port(&host, &socket, another, peer).await;
+            connected = from_any_port(&host, &socket, another, peer, None).await;
         }
         match connected {
             Ok(association) => attach(&host, &socket, &begun, association),
             Err(error) => {
+                host.record_failure(begun.peer(), &error);
                 return_queued(&begun).await;
                 let told = change(AssocChange::NotMade, 0, [0; 2], begun.number);
                 let _ = send_notification(&begun, told).await;

@@ -4,7 +4,8 @@
 //! hosts may therefore select the same SCTP port. A peer that already has an association with this
 //! address and port refuses a second one (RFC 6951 §5.4); then another port is tried.
 
-use anabranch_net::{Association, ConnectError, Endpoint, Peer};
+use anabranch_net::sctp::RestartKeys;
+use anabranch_net::{Association, ConnectError, ConnectOptions, Endpoint, Peer};
 
 use super::HostState;
 use super::endpoint::endpoint;
@@ -14,13 +15,20 @@ use super::socket::{Phase, Socket};
 const MAX_PORTS: usize = 32;
 
 /// Connects to the peer. If another host uses the same address and SCTP port, tries other ports,
-/// unless the program has selected the port.
+/// unless the program has selected the port. `restart`: keys with which an earlier association is
+/// restarted, from its own port.
 pub(super) async fn from_any_port(
     host: &HostState,
     socket: &Socket,
     mut endpoint: Endpoint,
     peer: Peer,
+    restart: Option<RestartKeys>,
 ) -> Result<Association, ConnectError> {
+    if restart.is_some() {
+        // An association is restarted from its own port.
+        let options = ConnectOptions::default().with(|it| it.restart_keys = restart);
+        return endpoint.connect_with(peer, options).await;
+    }
     for _ in 1..MAX_PORTS {
         match endpoint.connect(peer.clone()).await {
             Err(error) if error.is_port_collision() => match another(host, socket) {

@@ -328,6 +328,7 @@ async fn connect(
         _ => return Err(libc::EISCONN),
     }
     let peer = peer(host, socket, &addresses)?;
+    let restart = socket.state().dtls.take_restart_keys()?;
     let first = addresses.first().map(SocketAddr::ip);
     let endpoint = in_time(|| endpoint(host, socket, None)).await?;
     let options = socket.state().options.clone();
@@ -344,12 +345,13 @@ async fn connect(
     let attempt = {
         let (host, socket) = (Arc::clone(host), Arc::clone(socket));
         tokio::spawn(async move {
-            match from_any_port(&host, &socket, endpoint, peer).await {
+            match from_any_port(&host, &socket, endpoint, peer, restart).await {
                 Ok(association) => {
                     attach(&host, &socket, &assoc, association);
                     Ok(())
                 }
                 Err(error) => {
+                    host.record_failure(assoc.peer(), &error);
                     let error = of_connect(&error);
                     match wait {
                         // The error is both returned to the caller and set at the socket, like in

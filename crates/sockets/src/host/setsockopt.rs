@@ -10,9 +10,9 @@ use anabranch_net::{
 };
 
 use super::notification::of_storage;
-use super::settings;
 use super::socket::Socket;
 use super::socket::SocketAssociation;
+use super::{dtls_options, settings};
 use crate::options::*;
 
 /// Association numbers with a special meaning: SCTP_CURRENT_ASSOC means all existing associations,
@@ -69,6 +69,9 @@ fn is_offered(option: i32) -> bool {
 
 /// `setsockopt` at SCTP's level.
 pub(super) fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
+    if is_dtls(option) {
+        return dtls_options::set(socket, option, value);
+    }
     if !can_be_set(option) {
         return Err(libc::ENOPROTOOPT);
     }
@@ -134,6 +137,8 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         REUSE_PORT if state.port.is_some() => Err(libc::EFAULT),
         PARTIAL_DELIVERY_POINT if value.len() != 4 => Err(libc::EINVAL),
         SET_PEER_PRIMARY_ADDR if state.assocs.is_empty() => Err(libc::EPERM),
+        // The DTLS chunk excludes AUTH (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.2).
+        AUTH_SUPPORTED if word(value, 4) != 0 && state.dtls.is_offered() => Err(libc::EPERM),
         INTERLEAVING_SUPPORTED if value.len() < 8 => Err(libc::EINVAL),
         INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
             Err(libc::EPERM)

@@ -68,6 +68,7 @@ fn apply(sctp: &mut SctpConfig, state: &State) {
         sctp.sack_delay = u64::from(delay) * MILLISECOND;
     }
     extend(sctp, state);
+    state.dtls.apply(sctp);
 }
 
 /// Addresses to which a socket is bound, or else those of the host process; empty: all addresses.

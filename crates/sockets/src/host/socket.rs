@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use super::HostState;
 use super::association::{OwnedAssociation, shown};
+use super::dtls::DtlsSettings;
 use super::generations::Generations;
 use crate::control::Generation;
 use crate::frame::{HostFrameHeader, HostFrameKind};
@@ -82,6 +83,8 @@ pub(super) struct Shut {
 pub(super) struct State {
     /// Options for future associations.
     pub options: SocketOptions,
+    /// Settings of the DTLS chunk for future associations.
+    pub dtls: DtlsSettings,
     /// AUTH keys for future associations.
     pub keys: SharedKeys,
     /// Chunk types that peers must authenticate.
@@ -146,6 +149,7 @@ impl Socket {
                 Authentication::Off => SocketOptions::default(),
                 _ => SocketOptions::with_auth(),
             },
+            dtls: DtlsSettings::of(&host.config.sctp),
             ..State::default()
         };
         Self {
@@ -479,7 +483,11 @@ pub(super) fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
         | CloseReason::NoCookieAck
         | CloseReason::PeerUnreachable
         | CloseReason::ShutdownTimeout => libc::ETIMEDOUT,
-        CloseReason::ProtocolUnreachable if !was_up => libc::ECONNREFUSED,
+        // Like in Linux, an invalid answer of the peer, or one without a required extension, is
+        // a refusal.
+        CloseReason::ProtocolUnreachable | CloseReason::PeerViolation(_) if !was_up => {
+            libc::ECONNREFUSED
+        }
         _ => libc::ECONNRESET,
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anabranch_net::{Carrier, Config};
 use anabranch_settings::counted;
 use anabranch_sockets::host::{
-    BypassStatus, Host, HostAccess, JoinResult, Membership, Shortage, join,
+    BypassStatus, Host, HostAccess, JoinResult, Membership, Refusals, Shortage, join,
 };
 use anabranch_sockets::{COMMAND_VARIABLE, HOST_VARIABLE, SECRET_VARIABLE};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::net::Interrupts;
-use crate::net::arguments::Wrap;
+use crate::net::wrap_arguments::Wrap;
 use crate::stderr::note;
 
 /// Times for which a host that a program has started waits: for the first socket, and after the
@@ -44,16 +44,18 @@ struct OwnHost {
     idle: Pin<Box<dyn Future<Output = ()> + Send>>,
     members: watch::Receiver<usize>,
     shortage: watch::Receiver<Shortage>,
+    refusals: watch::Receiver<Refusals>,
     tell: JoinHandle<()>,
     end: oneshot::Sender<()>,
 }
 
 impl Serving {
-    /// Joins the host at the port, or starts one.
-    pub fn begin(config: &Config) -> Result<Self, Failure> {
+    /// Joins the host at the port, or starts one. `protection`: the options of `--secure`.
+    pub fn begin(config: &Config, protection: &[OsString]) -> Result<Self, Failure> {
+        let protection = &as_text(protection);
         // Repeated, because another host may start or end at the same time.
         for _ in 0..3 {
-            match join(config) {
+            match join(config, protection) {
                 Ok(JoinResult::NoHost) => (),
                 Ok(JoinResult::Member(member)) => return Ok(Self::joined(member, config)),
                 Ok(JoinResult::Refused(why)) => return Err(taken(config, &why)),
@@ -61,7 +63,7 @@ impl Serving {
             }
             let access = HostAccess::random();
             let access = access.map_err(|error| cannot(&error))?;
-            match Host::start_shared(&access, config.clone()) {
+            match Host::start_shared(&access, config.clone(), protection) {
                 Ok(host) => return Ok(Self::of(host, access)),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => (),
                 Err(error) => return Err(cannot(&error)),
@@ -91,13 +93,18 @@ impl Serving {
     }
 
     /// Sets the environment by which a program finds the host, and restarts it if it has ended.
-    pub fn configure_child(&self, command: &mut Command, arguments: &Wrap) {
+    pub fn configure_child(
+        &self,
+        command: &mut Command,
+        arguments: &Wrap,
+        protection: &[OsString],
+    ) {
         command.env(HOST_VARIABLE, &self.access.name);
         match &self.access.secret {
             Some(secret) => command.env(SECRET_VARIABLE, secret),
             None => command.env_remove(SECRET_VARIABLE),
         };
-        match restart_command(arguments) {
+        match restart_command(arguments, protection) {
             Some(beginning) => command.env(COMMAND_VARIABLE, beginning),
             None => command.env_remove(COMMAND_VARIABLE),
         };
@@ -141,6 +148,13 @@ impl Serving {
         // Dropping `end` makes the host end.
         let _ = own.tell.await;
         own.serve.abort();
+        let refusals = own.refusals.borrow().count;
+        if refusals > 1 {
+            note(format_args!(
+                "anabranch: {} refused because of --secure",
+                counted(refusals, "association")
+            ));
+        }
         let refused = own.shortage.borrow().refused;
         if refused > 0 {
             note(format_args!(
@@ -157,9 +171,12 @@ impl OwnHost {
         let members = host.members();
         let (mut missed, mut short) = (host.bypass_status(), host.shortage());
         let shortage = short.clone();
+        let mut refused = host.refusals();
+        let refusals = refused.clone();
         let (end, mut ended) = oneshot::channel::<()>();
         let tell = tokio::spawn(async move {
             let mut was_short = false;
+            let mut reported = String::new();
             loop {
                 tokio::select! {
                     // Bypassing calls are reported before the end of the program.
@@ -168,6 +185,14 @@ impl OwnHost {
                     Ok(()) = short.changed(), if !was_short => {
                         report_shortage(*short.borrow_and_update());
                         was_short = true;
+                    }
+                    // A peer may try again and again, so a reason is not repeated.
+                    Ok(()) = refused.changed() => {
+                        let why = refused.borrow_and_update().last.clone();
+                        if why != reported {
+                            note(format_args!("anabranch: an association was refused: {why}"));
+                            reported = why;
+                        }
                     }
                     _ = &mut ended => return,
                 }
@@ -178,6 +203,7 @@ impl OwnHost {
             idle,
             members,
             shortage,
+            refusals,
             tell,
             end,
         }
@@ -185,9 +211,9 @@ impl OwnHost {
 }
 
 /// Runs a host without a program until it is interrupted; other commands join it.
-pub async fn alone(config: &Config) -> Result<(), Failure> {
+pub async fn alone(config: &Config, protection: &[OsString]) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
-    let mut serving = Serving::begin(config)?;
+    let mut serving = Serving::begin(config, protection)?;
     if serving.own.is_none() {
         return Err(taken(config, "another command's host has it"));
     }
@@ -201,7 +227,7 @@ pub async fn alone(config: &Config) -> Result<(), Failure> {
 
 /// Runs a host on behalf of a program, at the address in the environment, until no program has a
 /// socket.
-pub async fn again(config: Config) -> Result<(), Failure> {
+pub async fn again(config: Config, protection: &[OsString]) -> Result<(), Failure> {
     let name = std::env::var(HOST_VARIABLE).unwrap_or_default();
     if name.is_empty() {
         return Err(Failure::Usage(format!(
@@ -214,7 +240,7 @@ pub async fn again(config: Config) -> Result<(), Failure> {
         secret: secret.filter(|it| !it.is_empty()),
     };
     raise_limit();
-    let host = begun_again(&access, &config).await?;
+    let host = begun_again(&access, &config, &as_text(protection)).await?;
     let used = host.use_of();
     let serve = tokio::spawn(host.serve());
     tokio::time::sleep(FIRST_SOCKET).await;
@@ -230,10 +256,14 @@ pub async fn again(config: Config) -> Result<(), Failure> {
 
 /// Starts a host, repeatedly, because the system may still be releasing the port of the previous
 /// one.
-async fn begun_again(access: &HostAccess, config: &Config) -> Result<Host, Failure> {
+async fn begun_again(
+    access: &HostAccess,
+    config: &Config,
+    protection: &str,
+) -> Result<Host, Failure> {
     let mut waited = Duration::ZERO;
     loop {
-        match Host::start_shared(access, config.clone()) {
+        match Host::start_shared(access, config.clone(), protection) {
             Ok(host) => return Ok(host),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && waited < FORMER => {
                 tokio::time::sleep(POLL_INTERVAL).await;
@@ -246,7 +276,7 @@ async fn begun_again(access: &HostAccess, config: &Config) -> Result<Host, Failu
 
 /// The command line that restarts a host: the path of the program and its arguments, one per line.
 /// `None` if an argument contains a line feed.
-fn restart_command(arguments: &Wrap) -> Option<OsString> {
+fn restart_command(arguments: &Wrap, protection: &[OsString]) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
     match arguments.is_ip() {
@@ -260,11 +290,18 @@ fn restart_command(arguments: &Wrap) -> Option<OsString> {
     if arguments.auth {
         words.push("--auth".into());
     }
+    words.extend(protection.iter().cloned());
     let local = arguments.local.iter();
     words.extend(local.map(|it| OsString::from(format!("--local={it}"))));
     let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
     let fits = words.iter().all(|it| !it.contains(&b'\n'));
     fits.then(|| OsString::from_vec(words.join(&b'\n')))
+}
+
+/// The options of `--secure` as one text.
+fn as_text(protection: &[OsString]) -> String {
+    let words = protection.iter().map(|it| it.to_string_lossy());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The UDP port of a host, as text.
