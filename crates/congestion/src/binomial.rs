@@ -190,7 +190,7 @@ pub struct Binomial<Base> {
     base: Base,
     parameters: BinomialParameters,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
 }
 
 impl<Base: WindowControl> Binomial<Base> {
@@ -199,7 +199,7 @@ impl<Base: WindowControl> Binomial<Base> {
         Self {
             base,
             parameters,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
         }
     }
 
@@ -223,7 +223,7 @@ impl<Base: WindowControl> CongestionControl for Binomial<Base> {
             // derived.
             let BinomialParameters { k, alpha, .. } = self.parameters;
             let earned = grown * alpha / k.power(self.units(before).max(1.0));
-            self.base.set_cwnd(before + self.credit.earn(earned));
+            self.base.set_cwnd(before + self.fraction.earn(earned));
         }
     }
 
@@ -237,7 +237,7 @@ impl<Base: WindowControl> CongestionControl for Binomial<Base> {
         let before = self.base.cwnd_exact();
         let ssthresh = self.base.ssthresh();
         self.base.on_loss(now, cause, flightsize);
-        self.credit.clear();
+        self.fraction.clear();
         let unit = self.base.unit() as f64;
         if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
             return; // the base ignores a repeated timeout

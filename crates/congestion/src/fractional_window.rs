@@ -25,11 +25,11 @@ mod tests {
 
     #[test]
     fn parts_of_a_byte_add_up() {
-        let mut credit = FractionalWindow::default();
-        let given: Vec<f64> = [0.5, 0.75, 2.5, 0.25].map(|it| credit.earn(it)).to_vec();
+        let mut fraction = FractionalWindow::default();
+        let given: Vec<f64> = [0.5, 0.75, 2.5, 0.25].map(|it| fraction.earn(it)).to_vec();
         assert_eq!(given, [0.0, 1.0, 2.0, 1.0]);
-        credit.earn(0.75);
-        credit.clear();
-        assert_eq!(credit.earn(0.75), 0.0);
+        fraction.earn(0.75);
+        fraction.clear();
+        assert_eq!(fraction.earn(0.75), 0.0);
     }
 }

@@ -37,7 +37,7 @@ pub struct Hybla<Base> {
     /// Growth per acknowledgement in slow start, `2^rho - 1` segments.
     burst: f64,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
 }
 
 /// `2^exponent` for an exponent of 0 or more. Integer powers are computed by doubling, and the
@@ -68,7 +68,7 @@ impl<Base: WindowControl> Hybla<Base> {
             least: None,
             rho: 1.0,
             burst: 1.0,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
         }
     }
 
@@ -106,7 +106,7 @@ impl<Base: WindowControl> CongestionControl for Hybla<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if grown > 0.0 {
-            let earned = self.credit.earn(grown * factor);
+            let earned = self.fraction.earn(grown * factor);
             let most = MAX_SEGMENTS * self.base.unit() as f64;
             self.base.set_cwnd((before + earned).min(most.max(before)));
         }
@@ -118,7 +118,7 @@ impl<Base: WindowControl> CongestionControl for Hybla<Base> {
     }
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
-        self.credit.clear();
+        self.fraction.clear();
         self.find_flight(flightsize);
         self.base.on_loss(now, cause, flightsize);
     }

@@ -33,7 +33,7 @@ pub struct HyStart {
     last: RoundRtts,
     conservative: Option<Conservative>,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
     done: bool,
 }
 
@@ -63,7 +63,7 @@ impl HyStart {
         let ended = self.delays.on_ack(ack);
         if self.conservative.is_some() {
             let grown = (base.cwnd_exact() - before).max(0.0);
-            base.set_cwnd(before + self.credit.earn(grown / CSS_GROWTH_DIVISOR));
+            base.set_cwnd(before + self.fraction.earn(grown / CSS_GROWTH_DIVISOR));
         }
         match ended {
             Some(seen) => self.next_round(seen, base),

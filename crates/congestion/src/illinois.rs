@@ -49,7 +49,7 @@ pub struct Illinois<Base> {
     /// Whether the delay has been above eta 1 since alpha was at its maximum.
     above: bool,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
 }
 
 impl<Base: WindowControl> Illinois<Base> {
@@ -62,7 +62,7 @@ impl<Base: WindowControl> Illinois<Base> {
             beta: BETA_MAX,
             low: 0,
             above: false,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl<Base: WindowControl> CongestionControl for Illinois<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if adapts && grown > 0.0 {
-            let earned = self.credit.earn(grown * self.alpha);
+            let earned = self.fraction.earn(grown * self.alpha);
             self.base.set_cwnd(before + earned);
         }
     }
@@ -142,7 +142,7 @@ impl<Base: WindowControl> CongestionControl for Illinois<Base> {
         let beta = if self.is_small() { BETA_MAX } else { self.beta };
         let window = self.base.cwnd_exact();
         self.base.on_loss(now, cause, flightsize);
-        self.credit.clear();
+        self.fraction.clear();
         self.low = 0;
         if cause == LossCause::FastRetransmit {
             let left = (1.0 - beta) * window.min(flightsize as f64);

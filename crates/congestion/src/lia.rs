@@ -24,7 +24,7 @@ pub struct Lia<Base> {
     base: Base,
     coupled: Option<CoupledPaths>,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
 }
 
 impl<Base: WindowControl> Lia<Base> {
@@ -33,7 +33,7 @@ impl<Base: WindowControl> Lia<Base> {
         Self {
             base,
             coupled: None,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl<Base: WindowControl> CongestionControl for Lia<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if avoiding && grown > 0.0 {
-            let earned = self.credit.earn(grown * self.share(before));
+            let earned = self.fraction.earn(grown * self.share(before));
             self.base.set_cwnd(before + earned);
         }
     }
@@ -75,7 +75,7 @@ impl<Base: WindowControl> CongestionControl for Lia<Base> {
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         self.base.on_loss(now, cause, flightsize);
-        self.credit.clear();
+        self.fraction.clear();
     }
 
     rest_of_base!();

@@ -27,7 +27,7 @@ pub struct Olia<Base> {
     base: Base,
     coupled: Option<CoupledPaths>,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
     /// Bytes acknowledged between the last two losses, and bytes acknowledged since the last loss.
     between: [u64; 2],
 }
@@ -38,7 +38,7 @@ impl<Base: WindowControl> Olia<Base> {
         Self {
             base,
             coupled: None,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
             between: [0; 2],
         }
     }
@@ -101,7 +101,7 @@ impl<Base: WindowControl> CongestionControl for Olia<Base> {
             let after = if change < 0.0 {
                 (before + change).floor().max(self.base.unit() as f64)
             } else {
-                before + self.credit.earn(change)
+                before + self.fraction.earn(change)
             };
             self.base.set_cwnd(after);
         }
@@ -125,7 +125,7 @@ impl<Base: WindowControl> CongestionControl for Olia<Base> {
             }
         }
         self.between = [self.between[1], 0];
-        self.credit.clear();
+        self.fraction.clear();
     }
 
     fn between_losses(&self) -> u64 {

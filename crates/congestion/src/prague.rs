@@ -52,7 +52,7 @@ pub struct Prague<Base> {
     srtt: Nanos,
     /// Time of the last reduction in response to marks, nanoseconds.
     reduced: Option<Nanos>,
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
 }
 
 impl<Base: WindowControl> Prague<Base> {
@@ -69,7 +69,7 @@ impl<Base: WindowControl> Prague<Base> {
             updated: 0,
             srtt: 0,
             reduced: None,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
         }
     }
 
@@ -126,7 +126,7 @@ impl<Base: WindowControl> CongestionControl for Prague<Base> {
         let ratio = self.srtt as f64 / self.virtual_rtt() as f64;
         let earned = match ack.marked {
             true => 0.0,
-            false => self.credit.earn(grown * ratio * ratio),
+            false => self.fraction.earn(grown * ratio * ratio),
         };
         self.base.set_cwnd(before + earned);
     }
@@ -145,7 +145,7 @@ impl<Base: WindowControl> CongestionControl for Prague<Base> {
     }
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
-        self.credit.clear();
+        self.fraction.clear();
         self.base.on_loss(now, cause, flightsize);
     }
 

@@ -36,7 +36,7 @@ pub struct Veno<Base> {
     /// N of the last round, segments; `None` before the first measurement.
     backlog: Option<f64>,
     /// Growth that has not been applied yet, because windows are whole bytes.
-    credit: FractionalWindow,
+    fraction: FractionalWindow,
 }
 
 impl<Base: WindowControl> Veno<Base> {
@@ -46,7 +46,7 @@ impl<Base: WindowControl> Veno<Base> {
             base,
             delays: RoundDelays::default(),
             backlog: None,
-            credit: FractionalWindow::default(),
+            fraction: FractionalWindow::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl<Base: WindowControl> CongestionControl for Veno<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - window;
         if halved && grown > 0.0 {
-            let earned = self.credit.earn(grown / 2.0);
+            let earned = self.fraction.earn(grown / 2.0);
             self.base.set_cwnd(window + earned);
         }
     }

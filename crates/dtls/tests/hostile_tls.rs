@@ -17,7 +17,7 @@ static MEMORY: Cap<alloc::System> = Cap::new(alloc::System, usize::MAX);
 
 /// Maximum memory that one association may allocate for a peer that is not authenticated, bytes.
 /// rustls accepts handshake messages of 64 KiB, and its buffer grows by doubling.
-const MOST: usize = 512 * 1024;
+const MAX_MEMORY: usize = 512 * 1024;
 const PARAMETER: [u8; 10] = [0x80, 6, 0, 10, 0, 0, 0, 1, 7, METHOD];
 /// Number of messages of a peer that sends endlessly.
 const MANY: usize = 2_000;
@@ -73,7 +73,7 @@ fn attack(settings: &Arc<TlsSettings>, role: Role, messages: impl Iterator<Item 
         end.handle_message(0, &message);
         failed |= act(&mut end).1;
         let grown = MEMORY.allocated().saturating_sub(before);
-        assert!(grown < MOST, "{grown} bytes");
+        assert!(grown < MAX_MEMORY, "{grown} bytes");
         if failed {
             break;
         }

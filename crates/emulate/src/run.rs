@@ -197,7 +197,7 @@ impl Driver {
     fn publish(&mut self) {
         let overrun = self.report.overrun + self.overrun.load(Ordering::Relaxed);
         self.shared.publish(EmulationReport {
-            dropped: self.world.ledger().dropped,
+            dropped: self.world.packet_counts().dropped,
             overrun,
             ..self.report.clone()
         });

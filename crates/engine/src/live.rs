@@ -35,14 +35,14 @@ pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
     let mut recording = RunRecorder::new(&point.experiment, replication);
     let members = point.resolved.members.iter();
     members.fold(ProbeSet::NONE, |all, member| {
-        let tally = tally(point, member, 0, &mut recording);
-        all.union(tally.sender_probes())
-            .union(tally.receiver_probes())
+        let flow_stats = flow_stats(point, member, 0, &mut recording);
+        all.union(flow_stats.sender_probes())
+            .union(flow_stats.receiver_probes())
     })
 }
 
 /// Statistics of a member that starts at `start`.
-fn tally(
+fn flow_stats(
     point: &PlannedPoint,
     member: &PlannedMember,
     start: Nanos,
@@ -76,15 +76,15 @@ pub fn record(
     let mut recording = RunRecorder::new(experiment, unit.replication);
     let members = resolved.members.iter().zip(observed);
     let tallies = members.map(|(member, seen)| {
-        let mut tally = tally(point, member, seen.start, &mut recording);
+        let mut flow_stats = flow_stats(point, member, seen.start, &mut recording);
         fill(
-            &mut tally,
+            &mut flow_stats,
             seen,
             duration,
             &*resolved.transports[member.flow],
         );
-        tally.close(duration);
-        tally
+        flow_stats.close(duration);
+        flow_stats
     });
     let outcomes = outcomes(point, tallies);
     sink.begin(unit.id(point), &recording.take_keys())
@@ -121,21 +121,21 @@ pub fn record(
 
 /// Replays the observations of a member in the order of time into its statistics, up to the end of
 /// the run.
-fn fill(tally: &mut FlowStats, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
+fn fill(flow_stats: &mut FlowStats, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
     let fragment = (transport.packet() as u64).max(1);
     let header = transport.segment().saturating_sub(fragment);
     let mut samples = seen.samples.iter().peekable();
     for &(at, bytes) in seen.deliveries.iter().take_while(|(at, _)| *at <= duration) {
         while let Some(sample) = samples.next_if(|sample| sample.at <= at) {
-            tally.sample(*sample);
+            flow_stats.sample(*sample);
         }
-        tally.deliver(at, bytes, header * bytes.div_ceil(fragment));
-        tally.message(at, None);
+        flow_stats.deliver(at, bytes, header * bytes.div_ceil(fragment));
+        flow_stats.message(at, None);
     }
     samples
         .take_while(|sample| sample.at <= duration)
-        .for_each(|sample| tally.sample(*sample));
-    tally.failed.clone_from(&seen.failed);
+        .for_each(|sample| flow_stats.sample(*sample));
+    flow_stats.failed.clone_from(&seen.failed);
 }
 
 /// Runner that obtains its observations from real sockets.

@@ -48,7 +48,7 @@ pub struct ResolvedPoint {
     /// Transport settings that have no effect at this point.
     pub idle: Vec<UnusedSetting>,
     /// Results of the check of keys of links, cells and workloads for an effect.
-    pub judged: Vec<KeyJudgement>,
+    pub key_judgements: Vec<KeyJudgement>,
 }
 
 /// A setting of a flow's transport that has no effect because of the other settings.
@@ -126,7 +126,7 @@ impl ResolvedPoint {
         match resolved {
             Ok((members, workloads)) => Ok(Self {
                 idle: idle_settings(&checker, spec, &transports, &members),
-                judged: ineffective_settings::judge(&checker, spec, kinds),
+                key_judgements: ineffective_settings::judge(&checker, spec, kinds),
                 transports,
                 workloads,
                 members,

@@ -214,7 +214,7 @@ pub struct FlowMember<'a> {
     /// Whether a metric needs the delays of messages.
     pub delays: bool,
     /// Statistics of the member, shared by both agents.
-    pub tally: SharedFlowStats,
+    pub flow_stats: SharedFlowStats,
     /// Careful Resume, if the flow uses it.
     pub resume: Option<Resume>,
 }
@@ -230,7 +230,7 @@ impl FlowMember<'_> {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let home = self.paths.first().map_or(nowhere, |path| path[end]);
         let resume = self.resume.clone()?;
-        Some(Resuming::new(resume, home, Rc::clone(&self.tally)))
+        Some(Resuming::new(resume, home, Rc::clone(&self.flow_stats)))
     }
 
     /// Path from the first address of the source to the first address of the sink.

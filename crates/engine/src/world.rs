@@ -310,7 +310,7 @@ fn simulate(
         .collect();
     let mut watched = lanes.take();
     watched.retain(|(link, direction), _| world.owns(*link, *direction));
-    let (progress, ledger) = (world.progress(), world.ledger());
+    let (progress, ledger) = (world.progress(), world.packet_counts());
     // Dropping the world drops its agents, which hold the other references to the statistics.
     drop(world);
     let flows = tallies

@@ -95,7 +95,10 @@ impl Driver {
             endpoints: EndpointSet::default(),
             receive_buffers: ReceiveBuffers::new(),
             receive_queue: FairReceiveQueue::sharing_known(
-                driver_shared.shard_handle.as_ref().map(ShardHandle::shown),
+                driver_shared
+                    .shard_handle
+                    .as_ref()
+                    .map(ShardHandle::known_peers),
             ),
             mail: ReceivedMail::default(),
             backoff: SocketBackoff::default(),

@@ -212,7 +212,7 @@ impl FairReceiveQueue {
     #[inline(always)]
     fn push_as(&mut self, arrival: Arrival, is_peer: Option<bool>) {
         if is_init(&arrival.packets) {
-            return self.push_stranger(arrival);
+            return self.push_unknown(arrival);
         }
         let cost = cost(&arrival);
         // Searched from the newest sender, because the packets of one receive call are usually from
@@ -225,7 +225,7 @@ impl FairReceiveQueue {
             return;
         }
         if !is_peer.unwrap_or_else(|| self.known.contains(&arrival.from)) {
-            return self.push_stranger(arrival);
+            return self.push_unknown(arrival);
         }
         self.bytes += cost;
         let mut queue = self.spare.pop().unwrap_or_default();
@@ -238,7 +238,7 @@ impl FairReceiveQueue {
         });
     }
 
-    fn push_stranger(&mut self, arrival: Arrival) {
+    fn push_unknown(&mut self, arrival: Arrival) {
         let cost = cost(&arrival);
         if self.unknown_bytes + cost > MAX_UNKNOWN_BYTES {
             self.dropped += packets_of(&arrival);
@@ -340,7 +340,7 @@ impl FairReceiveQueue {
     /// round.
     pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
         if self.next_is_unknown()? {
-            return self.pop_stranger();
+            return self.pop_unknown();
         }
         self.had_peers = true;
         let sender = self.senders.front_mut()?;
@@ -368,7 +368,7 @@ impl FairReceiveQueue {
         Some(turn)
     }
 
-    fn pop_stranger(&mut self) -> Option<QueuedPacket> {
+    fn pop_unknown(&mut self) -> Option<QueuedPacket> {
         self.unknown_is_next = false;
         self.unknown_handled += 1;
         let arrival = self.unknown.front_mut()?;

@@ -86,7 +86,7 @@ impl ShardHandle {
     }
 
     /// The known peers of this driver, as other shards see them.
-    pub(crate) fn shown(&self) -> SharedKnownPeers {
+    pub(crate) fn known_peers(&self) -> SharedKnownPeers {
         self.own().known.clone()
     }
 

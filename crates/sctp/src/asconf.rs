@@ -17,8 +17,8 @@ pub(crate) use sender::{AsconfSender, MAX_REQUESTS};
 /// ASCONF state of an association that negotiated the extension.
 #[derive(Debug)]
 pub(crate) struct AsconfState {
-    pub(crate) answers: AsconfAckCache,
-    pub(crate) asking: AsconfSender,
+    pub(crate) ack_cache: AsconfAckCache,
+    pub(crate) sender: AsconfSender,
 }
 
 impl AsconfState {
@@ -26,8 +26,8 @@ impl AsconfState {
     /// (`peers`), RFC 5061 §5.1 A2.
     pub(crate) fn new(ours: u32, peers: u32) -> Self {
         Self {
-            answers: AsconfAckCache::new(peers),
-            asking: AsconfSender::new(ours),
+            ack_cache: AsconfAckCache::new(peers),
+            sender: AsconfSender::new(ours),
         }
     }
 }

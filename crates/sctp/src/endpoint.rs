@@ -131,10 +131,10 @@ pub struct Endpoint {
     shares: Option<Box<Shares>>,
     /// Incoming associations that wait for the user's decision; `None` if all are accepted.
     undecided: Option<Box<PendingIncoming>>,
-    racers: ConnectAttempts,
+    connect_attempts: ConnectAttempts,
     table: AssociationTable,
     timers: Timers,
-    answers: ReplyQueue,
+    replies: ReplyQueue,
     retired: LazyBox<RetiredTags>,
     discards: DiscardCounts,
     /// Slot of the association that processed the last packet.
@@ -169,10 +169,10 @@ impl Endpoint {
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
             shares: None,
             undecided: None,
-            racers: ConnectAttempts::default(),
+            connect_attempts: ConnectAttempts::default(),
             table: AssociationTable::new(peers),
             timers: Timers::default(),
-            answers: ReplyQueue::default(),
+            replies: ReplyQueue::default(),
             retired: LazyBox::default(),
             discards: DiscardCounts::default(),
             taken: None,
@@ -373,7 +373,7 @@ impl Endpoint {
         verification_tag: u32,
         chunks: &[&dyn DynEncode],
     ) {
-        if self.answers.len() >= MAX_REPLIES {
+        if self.replies.len() >= MAX_REPLIES {
             return self.discards.count(DiscardReason::RateLimited);
         }
         let header = arrival.header_of_answer(verification_tag);
@@ -395,7 +395,7 @@ impl Endpoint {
     /// common header.
     fn answer_with(&mut self, arrival: Arrival, verification_tag: u32, mut packet: BytesMut) {
         let header = arrival.header_of_answer(verification_tag);
-        let has_room = self.answers.len() < MAX_REPLIES;
+        let has_room = self.replies.len() < MAX_REPLIES;
         let whole = PacketBuilder::around(&mut packet, header).ok();
         let Some(whole) = whole.filter(|_| has_room) else {
             return self.discards.count(DiscardReason::RateLimited);
@@ -405,7 +405,7 @@ impl Endpoint {
     }
 
     fn queue_answer(&mut self, arrival: Arrival, packet: BytesMut) {
-        self.answers.push(StatelessReply {
+        self.replies.push(StatelessReply {
             path: arrival.path,
             udp_port: arrival.udp_port,
             packet: packet.freeze(),

@@ -122,7 +122,7 @@ impl Backlog {
 }
 
 impl IsEmpty for Backlog {
-    const BLANK: &'static Self = &Self {
+    const EMPTY: &'static Self = &Self {
         events: VecDeque::new(),
         kept: 0,
         receipts: VecDeque::new(),
@@ -130,7 +130,7 @@ impl IsEmpty for Backlog {
         limited: Limited::NONE,
     };
 
-    fn is_blank(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.events.is_empty()
             && self.receipts.is_empty()
             && self.missed == 0

@@ -4,7 +4,7 @@ use anabranch_transport::{Probe, ProbeSet};
 
 /// Probes whose samples are the same on the fast path as on the slow path. The fast path is used
 /// only if no other probe is recorded.
-pub(crate) const SLOW_PATH_PROBES: ProbeSet = ProbeSet::NONE
+pub(crate) const FAST_PATH_PROBES: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::DuplicateAck)
     .with(Probe::FastRetransmit)

@@ -8,10 +8,10 @@ use crate::shrinking_queue::Queue;
 /// Collection types that have an empty value as a constant.
 pub(crate) trait IsEmpty: Default + 'static {
     /// The empty collection.
-    const BLANK: &'static Self;
+    const EMPTY: &'static Self;
 
     /// Whether the collection is empty.
-    fn is_blank(&self) -> bool;
+    fn is_empty(&self) -> bool;
 }
 
 /// Collection in a separate allocation that exists only while it is not empty. The box dereferences
@@ -31,7 +31,7 @@ impl<T: IsEmpty> LazyBox<T> {
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         match &self.0 {
-            Some(block) => !block.is_blank(),
+            Some(block) => !block.is_empty(),
             None => false,
         }
     }
@@ -51,7 +51,7 @@ impl<T: IsEmpty> LazyBox<T> {
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let block = self.0.as_mut()?;
         let result = change(block);
-        if block.is_blank() {
+        if block.is_empty() {
             self.0 = None;
         }
         Some(result)
@@ -70,30 +70,37 @@ impl<T: IsEmpty> Deref for LazyBox<T> {
     fn deref(&self) -> &T {
         match &self.0 {
             Some(block) => block,
-            None => T::BLANK,
+            None => T::EMPTY,
         }
     }
 }
 
 /// Implements [`IsEmpty`] for collections of the standard library.
-macro_rules! blank {
+macro_rules! impl_is_empty {
     ($($type:ident<$($of:ident),+>;)+) => {$(
         impl<$($of: 'static),+> IsEmpty for $type<$($of),+> {
-            const BLANK: &'static Self = &$type::new();
+            const EMPTY: &'static Self = &$type::new();
 
-            fn is_blank(&self) -> bool {
+            fn is_empty(&self) -> bool {
                 self.is_empty()
             }
         }
     )+};
 }
 
-blank! {
+impl_is_empty! {
     BTreeMap<K, V>;
     BTreeSet<K>;
-    Queue<T>;
     Vec<T>;
     VecDeque<T>;
+}
+
+impl<T: 'static> IsEmpty for Queue<T> {
+    const EMPTY: &'static Self = &Queue::new();
+
+    fn is_empty(&self) -> bool {
+        VecDeque::is_empty(self)
+    }
 }
 
 #[cfg(test)]

@@ -161,18 +161,18 @@ impl ReconfigState {
 
     /// Takes the next requests to send: none, one, or two that may share a chunk (RFC 6525 §3.1).
     /// `most`: maximum numbers of listed outgoing and incoming streams. `is_quiet`: no data is in
-    /// flight. `course`: sending progress.
+    /// flight. `progress`: the sending progress.
     pub(crate) fn next_asked(
         &mut self,
         most: [usize; 2],
         is_quiet: bool,
-        course: SendProgress,
+        progress: SendProgress,
         is_ready: impl FnMut(&mut ResetBatch) -> bool,
     ) -> Vec<RequestKind> {
         let pending = &mut self.pending;
         if let Some(ResetBatch {
             streams, answers, ..
-        }) = pending.take_ready(most[0], course, is_ready)
+        }) = pending.take_ready(most[0], progress, is_ready)
         {
             let listed = streams.listed();
             let asked = RequestKind::Outgoing {

@@ -202,17 +202,17 @@ impl Receiver {
                 self.statistics.chunks += 1;
                 self.statistics.bytes += length;
             }
-            DataOutcome::Duplicate => self.statistics.seldom().duplicates += 1,
+            DataOutcome::Duplicate => self.statistics.rare().duplicates += 1,
             DataOutcome::DroppedFull | DataOutcome::Exhausted => {
-                self.statistics.seldom().dropped_full += 1;
+                self.statistics.rare().dropped_full += 1;
                 self.window
                     .refuse(self.profile.rwnd_counts.bytes(length as usize));
             }
-            DataOutcome::BeyondWindow => self.statistics.seldom().out_of_reach += 1,
+            DataOutcome::BeyondWindow => self.statistics.rare().out_of_reach += 1,
             DataOutcome::InvalidStream
             | DataOutcome::NoUserData
             | DataOutcome::ProtocolViolation => {
-                self.statistics.seldom().refused += 1;
+                self.statistics.rare().refused += 1;
             }
         }
     }

@@ -296,17 +296,17 @@ impl SendOptions {
     }
 
     /// Destination address and key, if at least one is set.
-    pub(crate) fn course(&self) -> Option<Box<MessageRoute>> {
-        let course = MessageRoute {
+    pub(crate) fn route(&self) -> Option<Box<MessageRoute>> {
+        let route = MessageRoute {
             address: self.address,
             key: self.key,
         };
-        (course != MessageRoute::default()).then(|| Box::new(course))
+        (route != MessageRoute::default()).then(|| Box::new(route))
     }
 
     /// Abandonment policy of a message queued at `now`, without its receipt number; `None` if the
     /// message has no policy or is reliable.
-    pub(crate) fn terms(&self, now: Nanos) -> Option<PrPolicy> {
+    pub(crate) fn pr_policy(&self, now: Nanos) -> Option<PrPolicy> {
         if self.reliable {
             return None;
         }

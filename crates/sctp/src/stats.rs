@@ -119,21 +119,21 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub(crate) struct $name {
             $(pub(crate) $often: u64,)+
-            seldom: Option<Box<$all>>,
+            rare: Option<Box<$all>>,
         }
 
         impl $name {
             /// Mutable access to the rare counters.
             #[cold]
-            pub(crate) fn seldom(&mut self) -> &mut $all {
-                self.seldom.get_or_insert_default()
+            pub(crate) fn rare(&mut self) -> &mut $all {
+                self.rare.get_or_insert_default()
             }
 
             /// All counters, for the user.
             pub(crate) fn told(&self) -> $all {
                 $all {
                     $($often: self.$often,)+
-                    ..self.seldom.as_deref().copied().unwrap_or_default()
+                    ..self.rare.as_deref().copied().unwrap_or_default()
                 }
             }
         }
@@ -162,9 +162,9 @@ mod tests {
         let mut counters = SenderCounters::default();
         assert_eq!(counters.told(), SenderStatistics::default());
         counters.sacks += 2;
-        assert!(counters.seldom.is_none());
-        counters.seldom().timeouts += 1;
-        counters.seldom().timeouts += 1;
+        assert!(counters.rare.is_none());
+        counters.rare().timeouts += 1;
+        counters.rare().timeouts += 1;
         counters.sacks += 1;
         let expected = SenderStatistics {
             sacks: 3,

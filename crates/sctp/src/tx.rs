@@ -156,7 +156,7 @@ pub struct Sender {
     /// Whether the peer has reported an ECN mark since the last SACK.
     echoed: bool,
     /// PR-SCTP state, if messages may be abandoned.
-    abandoning: Option<Box<PrSctpSender>>,
+    pr_sctp: Option<Box<PrSctpSender>>,
     /// Receipts; allocated when the first receipt is requested.
     receipts: Option<Box<Receipts>>,
     sent_streams: sent_streams::SentStreams,
@@ -170,7 +170,7 @@ pub struct Sender {
     cmt: Option<Box<Cmt>>,
     /// State of optional recovery algorithms (in addition to missing reports and T3-rtx), if
     /// enabled.
-    watch: Option<Box<OptionalRecovery>>,
+    optional_recovery: Option<Box<OptionalRecovery>>,
     /// Scratch buffers of `handle_sack`, kept to avoid allocations.
     blocks: Vec<TsnRange>,
     acks: Vec<PathAck>,
@@ -248,21 +248,21 @@ impl Sender {
     #[inline(never)]
     fn queue_message(
         &mut self,
-        turn: QueueId,
+        queue_id: QueueId,
         message: Message,
         immediate: bool,
-        course: Option<Box<MessageRoute>>,
+        route: Option<Box<MessageRoute>>,
     ) -> Result<(), SendError> {
-        self.queue_here(turn, message, immediate, course)
+        self.queue_here(queue_id, message, immediate, route)
     }
 
     #[inline(always)]
     fn queue_here(
         &mut self,
-        turn: QueueId,
+        queue_id: QueueId,
         message: Message,
         immediate: bool,
-        course: Option<Box<MessageRoute>>,
+        route: Option<Box<MessageRoute>>,
     ) -> Result<(), SendError> {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
@@ -271,7 +271,7 @@ impl Sender {
             return Err(SendError::BufferFull);
         }
         let immediate = immediate && self.profile.sack_immediately;
-        self.queue.push(turn, message, immediate, None, course);
+        self.queue.push(queue_id, message, immediate, None, route);
         self.burst.message_given = true;
         Ok(())
     }
@@ -415,7 +415,7 @@ impl Sender {
     fn note_streams(&mut self) {
         let (changes, refused) = (self.in_use.changes, self.in_use.refused);
         if changes > 0 || refused > 0 {
-            let counters = self.statistics.seldom();
+            let counters = self.statistics.rare();
             (counters.stream_changes, counters.streams_refused) = (changes, refused);
         }
     }

@@ -174,7 +174,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         world.run_until(at + 1_000_000_000)?;
     }
     let spent = begin.elapsed().as_nanos() as f64;
-    world.ledger().check()?;
+    world.packet_counts().check()?;
     let progress = world.progress();
     println!(
         "{} packets of {payload} bytes, {} hops, {} events, {:.0} simulated seconds: {:.1} ns per packet and hop, \

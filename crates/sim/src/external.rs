@@ -20,7 +20,8 @@ pub struct EgressDatagram {
     pub datagram: Bytes,
 }
 
-/// Reason why a datagram is not accepted into the world. The datagram is not counted in the ledger.
+/// Reason why a datagram is not accepted into the world. The datagram is not counted in the packet
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectedDatagram {

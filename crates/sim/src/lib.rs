@@ -9,7 +9,7 @@
 //! 2. [`World::new`] creates a world from the topology and a [`Seed`]; [`World::attach`] adds
 //!    [`Agent`]s to nodes.
 //! 3. [`World::run_until`] runs the world; [`World::agent`], [`World::link_stats`] and
-//!    [`World::ledger`] return the results.
+//!    [`World::packet_counts`] return the results.
 //!
 //! Loss models, queue disciplines, propagation models and workloads each declare their name in
 //! specs and their parameters: see `KINDS` and `kinds` in [`loss`], [`queue`], [`propagation`] and
@@ -38,11 +38,11 @@ mod error;
 mod external;
 mod ids;
 pub mod ip;
-mod ledger;
 pub mod link;
 pub mod loss;
 mod network;
 pub mod packet;
+mod packet_counts;
 mod packet_tap;
 pub mod probe;
 pub mod propagation;
@@ -65,13 +65,13 @@ pub use crossing::Crossing;
 pub use error::{BuildError, RunError};
 pub use external::{EgressDatagram, RejectedDatagram};
 pub use ids::{AddressFamily, LinkDirection, LinkId, MediumId, NodeId};
-pub use ledger::{Imbalance, PacketCounts, WorkCounts};
 pub use link::{
     DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss, Reordering,
     TrafficCount,
 };
 pub use loss::{Loss, LossPosition};
 pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
+pub use packet_counts::{Imbalance, PacketCounts, WorkCounts};
 pub use packet_tap::PacketTap;
 pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use propagation::Propagation;

@@ -15,11 +15,11 @@ use crate::error::BuildError;
 use crate::external::External;
 use crate::ids::{AddressFamily, LinkDirection, LinkId, NodeId, opposite};
 use crate::ip::header_size;
-use crate::ledger::{PacketCounts, WorkCounts};
 use crate::link::{Cell, SimplexLink};
 use crate::packet::{
     DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels, receiving_interface,
 };
+use crate::packet_counts::{PacketCounts, WorkCounts};
 use crate::packet_tap::PacketTap;
 use crate::probe::{Recorder, SimplexLinkProbes};
 use crate::rng::Seed;
@@ -479,8 +479,8 @@ impl Network {
         }
     }
 
-    pub fn ledger(&self) -> PacketCounts {
-        let mut ledger = PacketCounts {
+    pub fn packet_counts(&self) -> PacketCounts {
+        let mut counts = PacketCounts {
             sent: self.sent,
             delivered: self.delivered,
             dropped: self.dropped,
@@ -488,11 +488,11 @@ impl Network {
         };
         for simplex_link in &self.simplex_links {
             let stats = simplex_link.stats(0);
-            ledger.duplicated += stats.duplicated;
-            ledger.dropped = ledger.dropped.plus(&stats.dropped);
-            ledger.in_flight += simplex_link.in_flight();
+            counts.duplicated += stats.duplicated;
+            counts.dropped = counts.dropped.plus(&stats.dropped);
+            counts.in_flight += simplex_link.in_flight();
         }
-        ledger
+        counts
     }
 
     /// Enables probes of a simplex link.

@@ -16,10 +16,10 @@ use crate::capture::Capture;
 use crate::demux::Demux;
 use crate::error::{BuildError, RunError};
 use crate::ids::{LinkDirection, LinkId, MediumId, NodeId};
-use crate::ledger::{PacketCounts, WorkCounts};
 use crate::link::LinkStats;
 use crate::network::Network;
 use crate::packet::Parcel;
+use crate::packet_counts::{PacketCounts, WorkCounts};
 use crate::packet_tap::PacketTap;
 use crate::probe::{LinkProbes, Recorder, SimplexLinkProbes};
 use crate::rng::{Rng, Seed};
@@ -47,7 +47,7 @@ use agent_slot::AgentSlot;
 /// })?;
 /// let mut world = World::new(topology, Seed::new(1, 0))?;
 /// world.run_until(1_000_000_000)?;
-/// world.ledger().check()?;
+/// world.packet_counts().check()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct World {
@@ -245,8 +245,8 @@ impl World {
     }
 
     /// Packet counts of the whole world.
-    pub fn ledger(&self) -> PacketCounts {
-        self.network.ledger()
+    pub fn packet_counts(&self) -> PacketCounts {
+        self.network.packet_counts()
     }
 
     /// Work that the world has done so far.

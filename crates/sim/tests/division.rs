@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use anabranch_sim::loss::Bernoulli;
-use anabranch_sim::propagation::{Jitter, Spread, Varying};
+use anabranch_sim::propagation::{Jitter, Spread, TimeVarying};
 use anabranch_sim::{
     AddressFamily, Agent, AgentId, Attachment, BuildError, CoDel, CoDelConfig, DirectionConfig,
     DropTail, Impairments, LinkConfig, LinkDirection, LinkStats, NodeId, Outage, PacketCounts,
@@ -166,7 +166,7 @@ fn seen(
             *known = known.or(own);
         }
         progress.add(world.progress());
-        ledger.add(&world.ledger());
+        ledger.add(&world.packet_counts());
         for (heard, (node, id)) in heard.iter_mut().zip(agents) {
             let host: &Host = world.agent(*id).unwrap();
             match owners {
@@ -302,7 +302,7 @@ fn direction(rng: &mut Rng) -> DirectionConfig {
         2 => {
             let steps =
                 StepFunction::steps(3 * MS, vec![(100 * MS, MS), (200 * MS, 6 * MS)]).unwrap();
-            let varying = Jitter::new(Varying::new(steps), Spread::Uniform(3 * MS));
+            let varying = Jitter::new(TimeVarying::new(steps), Spread::Uniform(3 * MS));
             config = config.with_propagation(varying, rng.below(2) == 0);
         }
         3 => {

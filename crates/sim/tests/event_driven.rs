@@ -8,7 +8,7 @@ use std::io::Write;
 use std::rc::Rc;
 
 use anabranch_sim::loss::{Bernoulli, GilbertElliott, GilbertElliottConfig};
-use anabranch_sim::propagation::{ConstantDelay, Jitter, Spread, Varying};
+use anabranch_sim::propagation::{ConstantDelay, Jitter, Spread, TimeVarying};
 use anabranch_sim::queue::{
     CoDel, CoDelConfig, EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket,
     TransmitterView,
@@ -182,12 +182,12 @@ fn run(seed: u64, event_driven: bool, watched: Option<Nanos>) -> Outcome {
     while world.step().unwrap() {}
     world.run_until(10 * SECOND).unwrap();
     world.finish().unwrap();
-    world.ledger().check().unwrap();
+    world.packet_counts().check().unwrap();
     let mut samples: Vec<_> = samples.borrow().iter().map(told_of).collect();
     samples.sort();
     let capture = blocks(&capture.0.borrow());
     Outcome {
-        ledger: world.ledger(),
+        ledger: world.packet_counts(),
         arrivals: sinks
             .map(|sink| world.agent::<Sink>(sink).unwrap().arrivals.clone())
             .to_vec(),
@@ -440,7 +440,7 @@ fn a_link_that_never_sends_is_refused() {
 /// sent up to 15 ms earlier.
 #[test]
 fn a_shorter_way_overtakes_only_where_it_may() {
-    let delay = || Varying::new(StepFunction::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
+    let delay = || TimeVarying::new(StepFunction::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
     let run = |allow_reordering| {
         let direction = DirectionConfig::instant(0).with_propagation(delay(), allow_reordering);
         let line = Line::new(1, vec![direction], every(5 * MS, 4, 80)).run(SECOND);

@@ -70,7 +70,7 @@ impl Chain {
 
     fn all(&mut self, until: Nanos) -> Vec<EgressDatagram> {
         self.world.run_until(until).unwrap();
-        self.world.ledger().check().unwrap();
+        self.world.packet_counts().check().unwrap();
         std::iter::from_fn(|| self.world.poll_egress()).collect()
     }
 }
@@ -171,7 +171,10 @@ fn a_list_takes_the_packets_that_it_names_and_fragments_pass() {
         .map(|it| u16::from_be_bytes([it.datagram[6], it.datagram[7]]))
         .collect();
     assert_eq!(offsets, [0x2000, 120]);
-    assert_eq!(chain.world.ledger().dropped.count(DropReason::Loss), 1);
+    assert_eq!(
+        chain.world.packet_counts().dropped.count(DropReason::Loss),
+        1
+    );
 }
 
 #[test]
@@ -270,7 +273,14 @@ fn routers_answer_with_the_errors_of_icmp() {
             1_280
         };
         assert_eq!(one.datagram.len(), largest);
-        assert_eq!(chain.world.ledger().dropped.count(DropReason::TooBig), 1);
+        assert_eq!(
+            chain
+                .world
+                .packet_counts()
+                .dropped
+                .count(DropReason::TooBig),
+            1
+        );
 
         // A datagram of the same size passes if it may be fragmented.
         if family == AddressFamily::V4 {
@@ -365,7 +375,7 @@ fn datagrams_that_no_router_forwards_are_rejected() {
         let sent = chain.world.enter(chain.host, Bytes::from_static(wrong));
         assert_eq!(sent, Err(RejectedDatagram::Malformed));
     }
-    assert_eq!(chain.world.ledger().sent, 0);
+    assert_eq!(chain.world.packet_counts().sent, 0);
 }
 
 #[test]
@@ -378,5 +388,12 @@ fn unclaimed_packets_at_a_closed_node_are_dropped() {
         .enter(chain.host, datagram(ends, SHAPE))
         .unwrap();
     assert!(chain.all(SECOND).is_empty());
-    assert_eq!(chain.world.ledger().dropped.count(DropReason::NoAgent), 1);
+    assert_eq!(
+        chain
+            .world
+            .packet_counts()
+            .dropped
+            .count(DropReason::NoAgent),
+        1
+    );
 }

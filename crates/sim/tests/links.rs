@@ -336,7 +336,7 @@ fn impairments_are_counted_and_conserve() {
         for at in [3 * MS, 500 * MS, 501 * MS, SECOND] {
             line.world.run_until(at).unwrap();
             line.world
-                .ledger()
+                .packet_counts()
                 .check()
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         }
@@ -345,12 +345,16 @@ fn impairments_are_counted_and_conserve() {
         let mut numbers = line.numbers();
         assert!(!numbers.is_sorted(), "seed {seed}");
         // If a bit of the destination port is flipped, the packet matches no agent.
-        let strays = line.world.ledger().dropped.count(DropReason::NoAgent);
+        let strays = line
+            .world
+            .packet_counts()
+            .dropped
+            .count(DropReason::NoAgent);
         let received = numbers.len() as u64;
         assert_eq!(received + strays, stats.delivered.packets, "seed {seed}");
         assert!(stats.duplicated > 0 && stats.reordered > 0, "seed {seed}");
         assert!(line.sink().damaged > 0 && line.sink().damaged <= stats.corrupted);
-        assert_eq!(line.world.ledger().in_flight, 0, "seed {seed}");
+        assert_eq!(line.world.packet_counts().in_flight, 0, "seed {seed}");
         let lost = stats.dropped.count(DropReason::Loss);
         assert_eq!(2000 + stats.duplicated, stats.delivered.packets + lost);
         // A flipped bit may change the number of a packet. All other packets must have distinct

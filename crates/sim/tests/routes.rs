@@ -86,7 +86,7 @@ fn run(satellites: Satellites) -> (World, [AgentId; 2], [[LinkId; 2]; 2]) {
         world.attach(attachment, sender).unwrap();
     }
     world.run_until(2 * SECOND).unwrap();
-    world.ledger().check().unwrap();
+    world.packet_counts().check().unwrap();
     (world, listeners, links)
 }
 
@@ -118,7 +118,7 @@ fn a_second_satellite_takes_over_and_hands_back() {
     let (world, listeners, links) = run(satellites(&down));
     assert_eq!(arrived(&world, listeners), [100, 100]);
     assert_eq!(carried(&world, links), [[70, 70], [30, 30]]);
-    assert_eq!(world.ledger().dropped.total(), 0);
+    assert_eq!(world.packet_counts().dropped.total(), 0);
 }
 
 /// Only the return direction through the first satellite is down, but its link is then used in
@@ -143,7 +143,10 @@ fn routes_may_be_late_or_static() {
     // Five packets in each direction reach the link before the outage is known. At 650 ms the first
     // route has been available again for 50 ms.
     assert_eq!(arrived(&world, listeners), [95, 95]);
-    assert_eq!(world.ledger().dropped.count(DropReason::LinkDown), 10);
+    assert_eq!(
+        world.packet_counts().dropped.count(DropReason::LinkDown),
+        10
+    );
     let mut fixed = satellites(&down);
     fixed.topology.set_routing(Routing::Static);
     let (world, listeners, links) = run(fixed);
@@ -162,8 +165,11 @@ fn the_only_way_is_kept() {
         .collect();
     let (world, listeners, _) = run(satellites(&down));
     assert_eq!(arrived(&world, listeners), [70, 70]);
-    assert_eq!(world.ledger().dropped.count(DropReason::LinkDown), 60);
-    assert_eq!(world.ledger().dropped.count(DropReason::NoRoute), 0);
+    assert_eq!(
+        world.packet_counts().dropped.count(DropReason::LinkDown),
+        60
+    );
+    assert_eq!(world.packet_counts().dropped.count(DropReason::NoRoute), 0);
 }
 
 /// Two addresses are two paths: when the link of one address is down, packets to this address are
@@ -194,7 +200,10 @@ fn an_address_goes_down_with_its_link() {
         .unwrap();
     world.run_until(2 * SECOND).unwrap();
     assert_eq!(world.agent::<Sink>(sink).unwrap().arrivals.len(), 70);
-    assert_eq!(world.ledger().dropped.count(DropReason::LinkDown), 30);
+    assert_eq!(
+        world.packet_counts().dropped.count(DropReason::LinkDown),
+        30
+    );
 }
 
 /// A static route stays in use when its link goes down.

@@ -186,7 +186,7 @@ fn an_interface_holds_fifty_packets_of_all_its_links_together() {
     world.run_until(SECOND).unwrap();
     assert_eq!(arrivals(&world, sink).len(), 30);
     assert_eq!(arrivals(&world, other).len(), 20);
-    let ledger = world.ledger();
+    let ledger = world.packet_counts();
     ledger.check().unwrap();
     assert_eq!(ledger.dropped.count(DropReason::QueueFull), 10);
     let stats = world
@@ -209,7 +209,7 @@ fn unreceived_frames_are_abandoned_and_accounted_for() {
         let (mut world, sink) = sending(cell.topology, 1, ends, burst(0, 5, PAYLOAD));
         world.run_until(10 * SECOND).unwrap();
         assert_eq!(arrivals(&world, sink), []);
-        let ledger = world.ledger();
+        let ledger = world.packet_counts();
         ledger.check().unwrap();
         let given_up = ledger.dropped.count(DropReason::ShortRetryLimit);
         assert_eq!((given_up, ledger.in_flight), (5, 0));
@@ -226,7 +226,7 @@ fn a_packet_longer_than_a_frame_carries_is_too_big() {
     let (mut world, sink) = sending(cell.topology, 1, ends, plan);
     world.run_until(SECOND).unwrap();
     assert_eq!(arrivals(&world, sink).len(), 1);
-    assert_eq!(world.ledger().dropped.count(DropReason::TooBig), 1);
+    assert_eq!(world.packet_counts().dropped.count(DropReason::TooBig), 1);
 }
 
 /// A world in which two stations and the host send simultaneously, on a medium with RTS and upper
@@ -260,9 +260,9 @@ fn a_run_is_a_function_of_its_seed_and_its_ledger_balances_at_every_event() {
     let run = |seed| {
         let (mut world, sinks) = busy(seed);
         while world.step().unwrap() {
-            world.ledger().check().unwrap();
+            world.packet_counts().check().unwrap();
         }
-        assert_eq!(world.ledger().in_flight, 0);
+        assert_eq!(world.packet_counts().in_flight, 0);
         let all: Vec<_> = sinks.iter().map(|&sink| arrivals(&world, sink)).collect();
         (all, world.progress())
     };
@@ -288,7 +288,7 @@ fn a_run_is_the_same_event_by_event() {
             let links = world.topology().links();
             let of = |link| LinkDirection::BOTH.map(|way| world.link_stats(link, way).unwrap());
             let stats: Vec<_> = links.map(of).collect();
-            (all, stats, world.ledger(), world.progress())
+            (all, stats, world.packet_counts(), world.progress())
         });
         assert_eq!(stepped, at_length, "seed {seed}");
         assert_eq!(stepped, in_pieces, "seed {seed}");

@@ -244,7 +244,7 @@ impl Play {
         let arrivals = |&it| world.agent::<Answering>(it).unwrap().arrivals.clone();
         let of = |link| LinkDirection::BOTH.map(|way| world.link_stats(link, way).unwrap());
         let stats = |&it| world.station_stats(self.medium, it);
-        world.ledger().check().unwrap();
+        world.packet_counts().check().unwrap();
         (
             self.agents.iter().map(arrivals).collect(),
             world.topology().links().map(of).collect(),

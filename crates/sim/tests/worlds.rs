@@ -69,7 +69,7 @@ fn a_component_more_moves_no_other_components_losses() {
             world.attach(at(c), Sender::new(path, plan(MS))).unwrap();
         }
         world.run_until(60 * SECOND).unwrap();
-        world.ledger().check().unwrap();
+        world.packet_counts().check().unwrap();
         let sink: &Sink = world.agent(sink).unwrap();
         // 1020 bytes at 2 Mbit/s take 4.08 ms. Packets of the other sender arrive 1 ms later.
         let from_a = |(at, _): &&(Nanos, u64)| (at - 254_080_000) % (7 * MS) == 0;
@@ -96,11 +96,11 @@ fn conservation_holds_at_every_event_of_random_worlds() {
         let plan: Vec<_> = every(2 * MS, 300, 700).collect();
         let mut line = Line::new(seed, directions, plan);
         while line.world.step().unwrap() {
-            if let Err(error) = line.world.ledger().check() {
+            if let Err(error) = line.world.packet_counts().check() {
                 panic!("seed {seed}: {error}");
             }
         }
-        let ledger = line.world.ledger();
+        let ledger = line.world.packet_counts();
         assert_eq!((ledger.sent, ledger.in_flight), (300, 0), "seed {seed}");
         assert_eq!(
             ledger.delivered,
@@ -190,7 +190,7 @@ fn unclaimed_and_unreachable_packets_are_counted() {
     let late = Attachment::new(nodes[1], PROTOCOL, PORT).starting(2 * MS);
     let late = world.attach(late, Sink::default()).unwrap();
     world.run_until(SECOND).unwrap();
-    let ledger = world.ledger();
+    let ledger = world.packet_counts();
     ledger.check().unwrap();
     assert_eq!(ledger.dropped.count(DropReason::NoRoute), 3);
     assert_eq!(ledger.dropped.count(DropReason::NoAgent), 1);
@@ -211,8 +211,8 @@ fn routes_in_a_circle_end_at_the_hop_limit() {
         .attach(at, Sender::new(path, burst(0, 1, 20)))
         .unwrap();
     world.run_until(SECOND).unwrap();
-    world.ledger().check().unwrap();
-    assert_eq!(world.ledger().dropped.count(DropReason::HopLimit), 1);
+    world.packet_counts().check().unwrap();
+    assert_eq!(world.packet_counts().dropped.count(DropReason::HopLimit), 1);
     assert_eq!(world.progress().hops, 64);
 }
 
@@ -432,8 +432,8 @@ fn packets_in_flight_at_the_end_of_time_are_counted() {
     let at = Nanos::MAX - SECOND / 2;
     let mut line = Line::new(1, vec![direction], [(at, 980)]);
     line.world.run_until(at + 10).unwrap();
-    line.world.ledger().check().unwrap();
-    assert_eq!(line.world.ledger().in_flight, 1);
+    line.world.packet_counts().check().unwrap();
+    assert_eq!(line.world.packet_counts().in_flight, 1);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(super) struct Bound {
     pub(super) ports: usize,
     /// The ports on the command line; 0: random.
     numbers: Vec<u16>,
-    pub(super) crew: WorkerThreads,
+    pub(super) workers: WorkerThreads,
     pub(super) sctp: Sctp,
     pub(super) watched: Recording,
     pub(super) moves: AddressSchedule,
@@ -87,7 +87,7 @@ impl Bound {
         let addresses = first.local_addresses().iter();
         let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
         let (ports, addresses) = (ports.join(", "), addresses.join(", "));
-        let threads = match self.crew.len() {
+        let threads = match self.workers.len() {
             1 => String::new(),
             several => format!(", on {several} threads"),
         };
@@ -107,7 +107,7 @@ impl Bound {
             "ports": ports,
             "udp_port": udp_port,
             "addresses": addresses,
-            "threads": self.crew.len(),
+            "threads": self.workers.len(),
         })
     }
 }
@@ -268,7 +268,7 @@ impl NetOptions {
         &self,
         ports: Ports<'_>,
         peer: Option<ScopedAddr>,
-        crew: WorkerThreads,
+        workers: WorkerThreads,
         most: Option<u32>,
     ) -> Result<Bound, Failure> {
         let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Usage)?;
@@ -290,7 +290,7 @@ impl NetOptions {
             it.dscp = self.dscp;
             it.accept = accept;
             it.max_message_size = MAX_MESSAGE as usize;
-            let share = |most: u32| (most as usize).div_ceil(crew.len());
+            let share = |most: u32| (most as usize).div_ceil(workers.len());
             it.max_associations = most.map_or(it.max_associations, share);
         });
         #[cfg(feature = "tls")]
@@ -300,7 +300,7 @@ impl NetOptions {
         };
         let moves = AddressSchedule::from_options(self, &sctp.config)?;
         let (watch, watched) = RecordingObserver::new(self)?;
-        let sockets = crew.open(&config).map_err(unbound)?;
+        let sockets = workers.open(&config).map_err(unbound)?;
         let each = |sockets| numbers.iter().map(move |port| (sockets, port));
         let all = sockets.iter().flat_map(each).enumerate();
         let endpoints: Result<Vec<Endpoint>, BindError> = all
@@ -310,7 +310,7 @@ impl NetOptions {
             endpoints: endpoints.map_err(unbound)?,
             ports: numbers.len(),
             numbers,
-            crew,
+            workers,
             sctp,
             watched,
             moves,

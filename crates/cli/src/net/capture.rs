@@ -41,7 +41,7 @@ struct RecorderState {
     senders: BTreeSet<Key>,
     /// Number of samples of associations other than the first.
     others: usize,
-    /// Samples that the spool has not written yet.
+    /// Samples that the sample writer has not written yet.
     unwritten: Vec<Numbered>,
 }
 
@@ -126,7 +126,7 @@ impl RecordingObserver {
         }
         let kept = Arc::new(Mutex::new(kept));
         let trace = match &wire.trace {
-            Some(path) => Some((path.clone(), spool(path, &kept)?)),
+            Some(path) => Some((path.clone(), start_sample_writer(path, &kept)?)),
             None => None,
         };
         let watched = Recording {
@@ -206,7 +206,10 @@ impl Observer for RecordingObserver {
 }
 
 /// Starts to write the samples to `samples.csv` in the directory of a trace.
-fn spool(directory: &Path, kept: &Arc<Mutex<RecorderState>>) -> Result<SampleWriter, Failure> {
+fn start_sample_writer(
+    directory: &Path,
+    kept: &Arc<Mutex<RecorderState>>,
+) -> Result<SampleWriter, Failure> {
     trace::check(directory)?;
     let kept = Arc::clone(kept);
     let take = move || {
@@ -248,7 +251,7 @@ impl Recording {
                 ))
             })?;
         }
-        let Some((directory, mut spool)) = self.trace else {
+        let Some((directory, mut sample_writer)) = self.trace else {
             return Ok(());
         };
         let Some((key, mut observed)) = kept.first.take() else {
@@ -267,14 +270,16 @@ impl Recording {
         if full {
             note(format_args!("the trace ends after {MAX_SAMPLES} samples"));
         }
-        let written = spool.end();
+        let written = sample_writer.end();
         trace::write(&directory, transport, observed)?;
-        written.and_then(|()| spool.remove()).map_err(|error| {
-            let directory = directory.display();
-            Failure::Net(format!(
-                "cannot write the trace {directory}/samples.csv: {error}"
-            ))
-        })
+        written
+            .and_then(|()| sample_writer.remove())
+            .map_err(|error| {
+                let directory = directory.display();
+                Failure::Net(format!(
+                    "cannot write the trace {directory}/samples.csv: {error}"
+                ))
+            })
     }
 }
 

@@ -72,9 +72,9 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         Service::Echo => Ports::Echoed(&arguments.port),
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
-    let crew = WorkerThreads::start(arguments.threads)?;
+    let workers = WorkerThreads::start(arguments.threads)?;
     let most = Some(arguments.max_associations);
-    let bound = arguments.wire.bind_for(ports, None, crew, most)?;
+    let bound = arguments.wire.bind_for(ports, None, workers, most)?;
     let (printer, written) = Printer::stdout();
     // Printed once the server listens, so that a script can wait for this line.
     printer.line(if arguments.json {
@@ -115,7 +115,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         };
         let metrics = metrics.clone();
         let secure = bound.secure.clone();
-        let serving = bound.crew.spawn(endpoint / bound.ports, async move {
+        let serving = bound.workers.spawn(endpoint / bound.ports, async move {
             let number = metrics.as_ref().map(|it| it.begin(&association));
             let lost = match Connection::server(association, secure).await {
                 Ok(connection) => attend(log, connection, service, job, at_once).await,
@@ -179,7 +179,7 @@ fn accept(bound: &Bound) -> tokio::sync::mpsc::Receiver<Accepted> {
     let (sender, accepted) = tokio::sync::mpsc::channel(1);
     for (index, endpoint) in bound.endpoints.iter().enumerate() {
         let (endpoint, sender) = (endpoint.clone(), sender.clone());
-        bound.crew.spawn(index / bound.ports, async move {
+        bound.workers.spawn(index / bound.ports, async move {
             while let Ok(association) = endpoint.accept().await {
                 let at = (index, endpoint.port());
                 if sender.send((at, association)).await.is_err() {

@@ -190,7 +190,7 @@ impl Driver {
 
     fn publish(&mut self) {
         self.shared.publish(TunReport {
-            dropped: self.world.ledger().dropped,
+            dropped: self.world.packet_counts().dropped,
             ..self.report.clone()
         });
     }

@@ -15,7 +15,7 @@ pub struct MessageHeader {
 impl MessageHeader {
     const WORD: usize = 8;
 
-    /// Writes the stamp to the start of a message. Parts that do not fit are omitted.
+    /// Writes the header to the start of a message. Parts that do not fit are omitted.
     pub fn write(self, message: &mut [u8]) {
         let words = [Some(self.time), self.number];
         for (place, word) in message.chunks_exact_mut(Self::WORD).zip(words) {
@@ -23,7 +23,8 @@ impl MessageHeader {
         }
     }
 
-    /// Reads the stamp from the start of a message; `None` if the message is shorter than the time.
+    /// Reads the header from the start of a message; `None` if the message is shorter than the
+    /// time.
     pub fn read(message: &[u8]) -> Option<Self> {
         let mut words = message.chunks_exact(Self::WORD).map_while(|word| {
             let word = word.first_chunk::<8>()?;
@@ -36,13 +37,13 @@ impl MessageHeader {
     }
 }
 
-/// Content of a message of `size` bytes: zeros, with the stamp at the start if there is one.
-/// Without a stamp it is a slice of `zeros`, so that nothing is copied.
-pub fn payload(zeros: &mut Bytes, size: usize, stamp: Option<MessageHeader>) -> Bytes {
-    if let Some(stamp) = stamp {
-        let mut stamped = BytesMut::zeroed(size);
-        stamp.write(&mut stamped);
-        return stamped.freeze();
+/// Content of a message of `size` bytes: zeros, with the header at the start if there is one.
+/// Without a header it is a slice of `zeros`, so that nothing is copied.
+pub fn payload(zeros: &mut Bytes, size: usize, header: Option<MessageHeader>) -> Bytes {
+    if let Some(header) = header {
+        let mut message = BytesMut::zeroed(size);
+        header.write(&mut message);
+        return message.freeze();
     }
     if zeros.len() < size {
         *zeros = Bytes::from(vec![0; size]);

@@ -29,31 +29,31 @@ impl PacketCounter {
     }
 
     /// Statistics of the member to which a data packet belongs, and the content of the packet.
-    fn tally(&self, packet: &Packet) -> Option<(SharedFlowStats, PacketContent)> {
+    fn flow_stats(&self, packet: &Packet) -> Option<(SharedFlowStats, PacketContent)> {
         let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
         let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;
         let other = u16::from_be_bytes([c, d]).checked_sub(self.ports[1])?;
         if number != other {
             return None;
         }
-        let (tally, read) = self.members.get(usize::from(number))?;
+        let (flow_stats, read) = self.members.get(usize::from(number))?;
         let seen = read(&packet.bytes);
-        seen.is_data().then(|| (Rc::clone(tally), seen))
+        seen.is_data().then(|| (Rc::clone(flow_stats), seen))
     }
 }
 
 impl PacketTap for PacketCounter {
     fn sent(&mut self, packet: &Packet) {
-        if let Some((tally, seen)) = self.tally(packet) {
-            let packets = &mut tally.borrow_mut().packets;
+        if let Some((flow_stats, seen)) = self.flow_stats(packet) {
+            let packets = &mut flow_stats.borrow_mut().packets;
             packets.sent += 1;
             packets.first.sent(packet, seen);
         }
     }
 
     fn delivered(&mut self, now: Nanos, packet: &Packet) {
-        if let Some((tally, seen)) = self.tally(packet) {
-            let packets = &mut tally.borrow_mut().packets;
+        if let Some((flow_stats, seen)) = self.flow_stats(packet) {
+            let packets = &mut flow_stats.borrow_mut().packets;
             packets.received += 1;
             packets.from_host.add(now.saturating_sub(packet.sent));
             packets.from_wire.add(now.saturating_sub(packet.departed));

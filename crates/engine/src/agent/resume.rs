@@ -58,7 +58,7 @@ pub struct Resuming {
     resume: Resume,
     /// First address of the host, for transports that leave the local address unspecified.
     home: IpAddr,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
     paths: BTreeMap<Path, Use>,
 }
 
@@ -74,11 +74,11 @@ struct Use {
 
 impl Resuming {
     /// Creates the state for one end of a flow.
-    pub fn new(resume: Resume, home: IpAddr, tally: SharedFlowStats) -> Self {
+    pub fn new(resume: Resume, home: IpAddr, flow_stats: SharedFlowStats) -> Self {
         Self {
             resume,
             home,
-            tally,
+            flow_stats,
             paths: BTreeMap::new(),
         }
     }
@@ -129,7 +129,7 @@ impl Resuming {
     }
 
     fn sample(&self, at: Nanos, index: u16, phase: Phase) {
-        self.tally.borrow_mut().sample(Sample {
+        self.flow_stats.borrow_mut().sample(Sample {
             at,
             probe: Probe::ResumePhase,
             index,

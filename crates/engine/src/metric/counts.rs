@@ -17,32 +17,32 @@ kind! {
     }
     /// Number of retransmitted data segments, by fast retransmit and by timeout.
     pub(super) static RETRANSMISSIONS: KindEntry<BoxedMetric> = "retransmissions", |it, ()| {
-        Ok(it.count("retransmissions", "segments", (Probe::Retransmitted, |tally| tally.retransmissions)))
+        Ok(it.count("retransmissions", "segments", (Probe::Retransmitted, |flow_stats| flow_stats.retransmissions)))
     };
     /// Number of fast retransmits.
     pub(super) static FAST_RETRANSMITS: KindEntry<BoxedMetric> = "fast_retransmits", |it, ()| {
-        Ok(it.count("fast_retransmits", "events", (Probe::FastRetransmit, |tally| tally.fast_retransmits)))
+        Ok(it.count("fast_retransmits", "events", (Probe::FastRetransmit, |flow_stats| flow_stats.fast_retransmits)))
     };
     /// Number of expired retransmission timers.
     pub(super) static TIMEOUTS: KindEntry<BoxedMetric> = "timeouts", |it, ()| {
-        Ok(it.count("timeouts", "events", (Probe::Timeout, |tally| tally.timeouts)))
+        Ok(it.count("timeouts", "events", (Probe::Timeout, |flow_stats| flow_stats.timeouts)))
     };
     /// Number of congestion window reductions because the receiver reported a mark (`ecn` of
     /// transport and queue); at most one reduction per window of data.
     pub(super) static MARK_REDUCTIONS: KindEntry<BoxedMetric> = "ecn_reductions", |it, ()| {
-        Ok(it.count("ecn_reductions", "events", (Probe::EcnResponse, |tally| tally.ecn_reductions)))
+        Ok(it.count("ecn_reductions", "events", (Probe::EcnResponse, |flow_stats| flow_stats.ecn_reductions)))
     };
     /// Number of data segments (SCTP: DATA chunks) that the receiving transport had already
     /// received. Such segments are unnecessary retransmissions, or duplicates created by the
     /// network.
     pub(super) static DUPLICATES_RECEIVED: KindEntry<BoxedMetric> = "duplicates_received", |it, ()| {
-        Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |tally| tally.duplicates)))
+        Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |flow_stats| flow_stats.duplicates)))
     };
     /// Number of times at which a stream allocation would have used more streams than were
     /// negotiated. After such an event, the next one counts only if fewer streams were in use in
     /// between.
     pub(super) static STREAM_LIMITS_MET: KindEntry<BoxedMetric> = "stream_limits_met", |it, ()| {
-        Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |tally| tally.stream_limits_met)))
+        Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |flow_stats| flow_stats.stream_limits_met)))
     };
 }
 

@@ -44,8 +44,8 @@ impl Metric for MeanDelay {
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.members(&self.flow).iter();
-        let (sum, count) = members.fold((0, 0), |(sum, count), tally| {
-            (sum + tally.delay_sum, count + tally.delays)
+        let (sum, count) = members.fold((0, 0), |(sum, count), flow_stats| {
+            (sum + flow_stats.delay_sum, count + flow_stats.delays)
         });
         vec![sum as f64 / count as f64 / 1e9]
     }

@@ -41,7 +41,7 @@ impl Metric for Goodput {
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let windows = self.over.windows().enumerate();
         let values = windows.map(|(index, window)| match window {
-            None => seen.sum(&self.flow, |tally| tally.delivered) * 8.0 / seen.seconds(),
+            None => seen.sum(&self.flow, |flow_stats| flow_stats.delivered) * 8.0 / seen.seconds(),
             Some(window) => {
                 let meters = seen.observers::<Meter>(&self.flow, index);
                 let bytes = meters.iter().map(|meter| meter.sum).sum::<f64>();

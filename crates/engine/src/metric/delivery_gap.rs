@@ -29,7 +29,7 @@ kind! {
         "max_delivery_gap", |it, ()| Ok(it.of("max_delivery_gap", |meter| meter.weight));
 }
 
-struct Silence {
+struct DeliveryGap {
     name: &'static str,
     /// Value of the meter in nanoseconds.
     of: fn(&Meter) -> f64,
@@ -39,7 +39,7 @@ struct Silence {
 
 impl SilenceConfig {
     fn of(self, name: &'static str, of: fn(&Meter) -> f64) -> BoxedMetric {
-        Box::new(Silence {
+        Box::new(DeliveryGap {
             name,
             of,
             flow: self.flow,
@@ -48,7 +48,7 @@ impl SilenceConfig {
     }
 }
 
-impl Metric for Silence {
+impl Metric for DeliveryGap {
     fn names(&self) -> Vec<ResultName> {
         self.over.names(&self.flow, self.name, "s")
     }

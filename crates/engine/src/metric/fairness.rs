@@ -32,7 +32,7 @@ impl Metric for Increase {
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let [ours, theirs] = [&self.of, &self.over]
-            .map(|flow| seen.sum(flow, |tally| counted(tally, self.counting)));
+            .map(|flow| seen.sum(flow, |flow_stats| counted(flow_stats, self.counting)));
         vec![(ours - theirs) / theirs * 100.0]
     }
 }
@@ -59,7 +59,7 @@ impl Jain {
         if self.over.is_whole() {
             let members = seen.members(flow).iter();
             return members
-                .map(|tally| counted(tally, self.counting) as f64)
+                .map(|flow_stats| counted(flow_stats, self.counting) as f64)
                 .collect();
         }
         let meters = seen.observers::<Meter>(flow, window).into_iter();

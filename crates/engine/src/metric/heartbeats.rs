@@ -62,7 +62,7 @@ impl Metric for Overhead {
         let meters = seen.observers::<Meter>(&self.flow, 0);
         let (spent, carried) = match self.packet.zip(self.of) {
             None => {
-                let payload = seen.sum(&self.flow, |tally| tally.delivered);
+                let payload = seen.sum(&self.flow, |flow_stats| flow_stats.delivered);
                 (meters.iter().map(|meter| meter.sum).sum::<f64>(), payload)
             }
             Some((packet, rate)) => {

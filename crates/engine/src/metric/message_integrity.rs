@@ -84,7 +84,7 @@ impl Metric for Messages {
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.members(&self.flow).iter();
         let kept: Vec<u64> = members
-            .filter_map(|tally| tally.once.as_ref().map(self.of))
+            .filter_map(|flow_stats| flow_stats.once.as_ref().map(self.of))
             .collect();
         if kept.is_empty() {
             return vec![f64::NAN];

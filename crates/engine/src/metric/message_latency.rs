@@ -17,7 +17,7 @@ const SIZE: Kind = Kind::bytes(0, 1 << 40);
 
 kind! {
     /// Parameters of the latency of messages.
-    struct Age {
+    struct MessageLatency {
         flow: String as FLOW;
         name: NameParameter as [NAME];
         /// Minimum size of the messages that count.
@@ -52,7 +52,7 @@ impl Observer for Aged {
     }
 }
 
-impl Metric for Age {
+impl Metric for MessageLatency {
     fn names(&self) -> Vec<ResultName> {
         self.statistic
             .names(&self.over, &self.flow, &self.name.0, "s")

@@ -43,8 +43,8 @@ impl FlowOutcome {
         self.members
             .iter()
             .zip(0..)
-            .filter_map(move |(tally, index)| {
-                let reason = tally.failed.as_ref()?;
+            .filter_map(move |(flow_stats, index)| {
+                let reason = flow_stats.failed.as_ref()?;
                 Some(format!(
                     "{}: {reason}",
                     member_name(&self.name, count, index)
@@ -103,7 +103,7 @@ impl<'a> RunData<'a> {
         let members = self.members(flow).iter();
         let mine = move |it: &&Observing| it.measure == measure && it.window == window;
         members
-            .filter_map(|tally| tally.observers.iter().find(mine)?.get())
+            .filter_map(|flow_stats| flow_stats.observers.iter().find(mine)?.get())
             .collect()
     }
 
@@ -150,10 +150,10 @@ fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
 }
 
 /// Bytes of a member that count as delivered at the end of the run.
-pub fn counted(tally: &FlowStats, counting: DeliveredCounting) -> u64 {
+pub fn counted(flow_stats: &FlowStats, counting: DeliveredCounting) -> u64 {
     match counting {
-        DeliveredCounting::UniquePayload => tally.delivered,
-        DeliveredCounting::UniqueSegments => tally.delivered_segments,
+        DeliveredCounting::UniquePayload => flow_stats.delivered,
+        DeliveredCounting::UniqueSegments => flow_stats.delivered_segments,
     }
 }
 

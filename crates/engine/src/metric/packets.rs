@@ -135,8 +135,8 @@ impl Metric for Packets {
             |of: fn(&PacketAccount) -> u64| members.iter().map(|t| of(&t.packets)).sum::<u64>();
         let (sent, received) = (sum(|p| p.sent) as f64, sum(|p| p.received) as f64);
         // All packets have the same weight, whatever their member is.
-        let [mean, square] = members.iter().fold([0.0; 2], |[mean, square], tally| {
-            let packets = &tally.packets;
+        let [mean, square] = members.iter().fold([0.0; 2], |[mean, square], flow_stats| {
+            let packets = &flow_stats.packets;
             let delays = match self.from {
                 Since::Host => &packets.from_host,
                 Since::Wire => &packets.from_wire,

@@ -33,10 +33,10 @@ impl TrafficSnapshot {
             let forward = members.iter().map(|[forward, _]| forward.delivered.bytes);
             forward.collect()
         };
-        let (payload, segments) = tallies.fold((0, 0), |(payload, segments), tally| {
+        let (payload, segments) = tallies.fold((0, 0), |(payload, segments), flow_stats| {
             (
-                payload + tally.delivered,
-                segments + tally.delivered_segments,
+                payload + flow_stats.delivered,
+                segments + flow_stats.delivered_segments,
             )
         });
         Self {

@@ -11,10 +11,10 @@ use crate::agent::transfers::Transfer;
 
 const SECOND: Nanos = 1_000_000_000;
 
-fn tally(delivered: u64) -> FlowStats {
-    let mut tally = FlowStats::default();
-    tally.deliver(0, delivered, 0);
-    tally
+fn flow_stats(delivered: u64) -> FlowStats {
+    let mut flow_stats = FlowStats::default();
+    flow_stats.deliver(0, delivered, 0);
+    flow_stats
 }
 
 /// A window of whole seconds, as in a spec.
@@ -38,7 +38,7 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> RunOutcome {
         name: name.into(),
         segment: 1000,
         receive_buffer: 0,
-        members: bytes.iter().map(|&bytes| tally(bytes)).collect(),
+        members: bytes.iter().map(|&bytes| flow_stats(bytes)).collect(),
     };
     let link = LinkOutcome {
         name: "wire".into(),
@@ -161,10 +161,10 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
         of("segments_sent"),
     ];
     let mut outcome = outcome(&[0], &[0]);
-    let tally = &mut outcome.flows[0].members[0];
-    tally.observers = measures(&wanted).observers("tcp", life());
+    let flow_stats = &mut outcome.flows[0].members[0];
+    flow_stats.observers = measures(&wanted).observers("tcp", life());
     let mut sample = |at, probe, value| {
-        tally.sample(Sample {
+        flow_stats.sample(Sample {
             at,
             probe,
             index: 0,
@@ -180,7 +180,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
         sample(second * SECOND, Probe::Sent, second as f64);
     }
     sample(4 * SECOND, Probe::Retransmitted, 1.0);
-    tally.close(10 * SECOND);
+    flow_stats.close(10 * SECOND);
     let values: Vec<(String, f64)> = measure(&wanted, &outcome)
         .into_iter()
         .map(|m| (m.metric, m.value))
@@ -199,10 +199,10 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
 /// Values of metrics of the flow `tcp`, after events were added to its statistics.
 fn told(wanted: &[MetricSpec], tell: impl Fn(&mut FlowStats)) -> Vec<(String, f64)> {
     let mut outcome = outcome(&[0], &[0]);
-    let tally = &mut outcome.flows[0].members[0];
-    tally.observers = measures(wanted).observers("tcp", life());
-    tell(tally);
-    tally.close(10 * SECOND);
+    let flow_stats = &mut outcome.flows[0].members[0];
+    flow_stats.observers = measures(wanted).observers("tcp", life());
+    tell(flow_stats);
+    flow_stats.close(10 * SECOND);
     let values = measure(wanted, &outcome).into_iter();
     values.map(|it| (it.metric, it.value)).collect()
 }
@@ -222,7 +222,7 @@ fn transfers_have_times_and_slowdowns() {
             .with("statistic", json!(["mean", "p50", "count"]))
     };
     let wanted = [of("flow_completion_time"), of("slowdown")];
-    let tell = |tally: &mut FlowStats| {
+    let tell = |flow_stats: &mut FlowStats| {
         // Without other traffic, the transfers of 1000 and 2000 bytes take 2 and 3 s: 1 s of delay,
         // and the transmission at 1000 bytes per second. The transfer with an answer takes 2 s in
         // each direction.
@@ -233,7 +233,7 @@ fn transfers_have_times_and_slowdowns() {
                 end: end * SECOND,
                 sizes,
             };
-            for observing in &mut tally.observers {
+            for observing in &mut flow_stats.observers {
                 observing.observer.transfer(&transfer);
             }
         }
@@ -258,9 +258,9 @@ fn delays_are_of_the_window_in_which_messages_arrive() {
             "windows",
             json!({ "early": seconds([0, 3]), "late": seconds([3, 9]) }),
         )];
-    let tell = |tally: &mut FlowStats| {
+    let tell = |flow_stats: &mut FlowStats| {
         for (second, delay) in [(1, 2), (2, 4), (3, 1), (9, 8)] {
-            tally.message(second * SECOND, Some(delay * SECOND));
+            flow_stats.message(second * SECOND, Some(delay * SECOND));
         }
     };
     let expected = [
@@ -280,10 +280,10 @@ fn percentiles_of_a_probe_weigh_by_time_or_by_samples() {
             .with("weighting", weighting)
             .with("statistic", "p50")
     };
-    let tell = |tally: &mut FlowStats| {
+    let tell = |flow_stats: &mut FlowStats| {
         // The value is 1 for 1 s, 2 for 1 s, and 3 for 8 s.
         for (second, value) in [(0, 1.0), (1, 2.0), (2, 3.0)] {
-            tally.sample(Sample {
+            flow_stats.sample(Sample {
                 at: second * SECOND,
                 probe: Probe::Cwnd,
                 index: 0,
@@ -309,9 +309,9 @@ fn one_word_or_several_are_taken_of_a_probe() {
             )
             .with("statistic", take)
     };
-    let tell = |tally: &mut FlowStats| {
+    let tell = |flow_stats: &mut FlowStats| {
         for (second, value) in [(0, 1.0), (1, 4.0), (2, 3.0)] {
-            tally.sample(Sample {
+            flow_stats.sample(Sample {
                 at: second * SECOND,
                 probe: Probe::Cwnd,
                 index: 0,

@@ -229,6 +229,8 @@ impl Metric for Count {
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let of = |transfers: &TransferTracker| (self.of)(transfers);
-        vec![seen.sum(&self.flow, |tally| tally.transfers.as_ref().map_or(0, of))]
+        vec![seen.sum(&self.flow, |flow_stats| {
+            flow_stats.transfers.as_ref().map_or(0, of)
+        })]
     }
 }

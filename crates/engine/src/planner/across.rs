@@ -37,7 +37,7 @@ impl Across {
             self.first = Some((order, Arc::clone(&point.spec)));
         }
         self.add_idle(order, point);
-        self.everywhere.add(order, &point.resolved.judged);
+        self.everywhere.add(order, &point.resolved.key_judgements);
         self.beyond.add(&point.spec);
         self.windows.add(order, point);
         elements::add(&mut self.elements, order, point);

@@ -112,7 +112,7 @@ impl Transport for Quic {
             tunnel: Tunnel {
                 checksum: member.checksum,
             },
-            tally: Rc::clone(&member.tally),
+            flow_stats: Rc::clone(&member.flow_stats),
         };
         let source = Source {
             config: self.config.clone(),
@@ -130,7 +130,7 @@ impl Transport for Quic {
             tunnel: Tunnel {
                 checksum: member.checksum,
             },
-            tally: member.tally,
+            flow_stats: member.flow_stats,
         };
         let feed = Feed::new(member.workload);
         [Box::new(Client::new(source, feed)), Box::new(sink)]
@@ -206,7 +206,7 @@ struct Source {
     /// Statistics of the connection at the last poll.
     stats: Stats,
     tunnel: Tunnel,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl ClientTransport for Source {
@@ -216,13 +216,13 @@ impl ClientTransport for Source {
         match Connection::connect(now, &self.config, self.path, self.ports, self.seed) {
             Ok(connection) => {
                 self.stats = connection.stats();
-                self.tally
+                self.flow_stats
                     .borrow_mut()
                     .first_window(now, self.stats.cwnd as f64);
                 Some(connection)
             }
             Err(error) => {
-                self.tally.borrow_mut().failed = Some(error);
+                self.flow_stats.borrow_mut().failed = Some(error);
                 None
             }
         }
@@ -249,8 +249,8 @@ impl ClientTransport for Source {
             });
             self.transfers += 1;
             let stream = stream % self.config.streams;
-            let mut tally = self.tally.borrow_mut();
-            tally.begin(now, Key::Stream(stream), &message);
+            let mut flow_stats = self.flow_stats.borrow_mut();
+            flow_stats.begin(now, Key::Stream(stream), &message);
             *self.unwritten.entry(stream).or_default() += message.size as u64;
         }
         if !feed.is_over() || !connection.is_up() || !self.unwritten.is_empty() {
@@ -266,16 +266,16 @@ impl ClientTransport for Source {
     }
 
     fn observe(&mut self, now: Nanos, connection: &mut Connection, _: &mut Feed) {
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         while let Some(event) = connection.poll_event() {
             if let Event::Failed(reason) = event {
-                tally.failed = Some(reason);
+                flow_stats.failed = Some(reason);
             }
         }
         let before = std::mem::replace(&mut self.stats, connection.stats());
         let after = self.stats;
         let mut sample = |probe, value| {
-            tally.sample(Sample {
+            flow_stats.sample(Sample {
                 at: now,
                 probe,
                 index: 0,
@@ -321,15 +321,15 @@ impl ClientTransport for Source {
 struct Sink {
     connection: Connection,
     tunnel: Tunnel,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl Sink {
     fn take(&mut self, now: Nanos) {
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         while let Some((stream, bytes)) = self.connection.read() {
-            tally.deliver(now, bytes, 0);
-            tally.arrive(now, Key::Stream(stream), bytes);
+            flow_stats.deliver(now, bytes, 0);
+            flow_stats.arrive(now, Key::Stream(stream), bytes);
         }
         // Events are discarded, because the source reports the end of the connection.
         while self.connection.poll_event().is_some() {}

@@ -302,8 +302,8 @@ impl Transport for Sctp {
         }
         let facts = member.workload.facts();
         let (once, transfers) = {
-            let tally = member.tally.borrow();
-            (tally.once.is_some(), tally.transfers.is_some())
+            let flow_stats = member.flow_stats.borrow();
+            (flow_stats.once.is_some(), flow_stats.transfers.is_some())
         };
         // A message without a specified stream is identified by its number.
         let numbered = transfers && facts.piece.is_none();
@@ -329,7 +329,7 @@ impl Transport for Sctp {
             stamped,
             self.chunk - DATA_HEADER,
             self.application.application_read_rate,
-            Rc::clone(&member.tally),
+            Rc::clone(&member.flow_stats),
             far_links,
             far_resuming,
         );
@@ -339,7 +339,7 @@ impl Transport for Sctp {
             endpoint,
             source_config,
             feed,
-            member.tally,
+            member.flow_stats,
             near_links,
             near_resuming,
         );

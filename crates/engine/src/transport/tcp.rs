@@ -178,7 +178,7 @@ impl Transport for Tcp {
             remote,
             rng.bits() as u32,
             boundaries.clone(),
-            Rc::clone(&member.tally),
+            Rc::clone(&member.flow_stats),
             far,
         );
         let feed = Feed::new(member.workload);
@@ -187,7 +187,7 @@ impl Transport for Tcp {
             source_config,
             facts.answered,
             boundaries,
-            member.tally,
+            member.flow_stats,
             near,
         );
         [Box::new(Client::new(sender, feed)), Box::new(receiver)]
@@ -247,7 +247,7 @@ struct Source {
     delivered: u64,
     boundaries: Option<Boundaries>,
     shut: bool,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
     resuming: Option<Resuming>,
 }
 
@@ -258,7 +258,7 @@ impl Source {
         config: SourceConfig,
         answered: bool,
         boundaries: Option<Boundaries>,
-        tally: SharedFlowStats,
+        flow_stats: SharedFlowStats,
         resuming: Option<Resuming>,
     ) -> Self {
         Self {
@@ -269,7 +269,7 @@ impl Source {
             delivered: 0,
             boundaries,
             shut: false,
-            tally,
+            flow_stats,
             resuming,
         }
     }
@@ -283,13 +283,13 @@ impl ClientTransport for Source {
             path, ports, isn, ..
         } = self.config;
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
-        *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
+        *connection.trace_mut() = Trace::new(self.flow_stats.borrow().sender_probes());
         resume(now, self.resuming.as_mut(), &mut connection);
         // Data of answers is counted but not read.
         connection.set_discard(self.answered);
         // Before the SYN is acknowledged, only the SYN may be outstanding, which counts as one
         // segment.
-        self.tally
+        self.flow_stats
             .borrow_mut()
             .first_window(now, f64::from(self.tcp.mss));
         if self.config.endless {
@@ -330,7 +330,9 @@ impl Source {
                 break;
             }
             feed.take();
-            self.tally.borrow_mut().begin(now, Key::Stream(0), &message);
+            self.flow_stats
+                .borrow_mut()
+                .begin(now, Key::Stream(0), &message);
             self.written += message.size as u64;
             if let Some(boundaries) = &self.boundaries {
                 boundaries.borrow_mut().push_back((self.written, now));
@@ -350,22 +352,22 @@ impl Source {
 
     #[inline(never)]
     fn tell(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         if self.answered {
             let delivered = connection.stats().bytes_delivered;
             let bytes = delivered - self.delivered;
             self.delivered = delivered;
-            if bytes > 0 && tally.arrive(now, Key::Stream(0), bytes).complete {
+            if bytes > 0 && flow_stats.arrive(now, Key::Stream(0), bytes).complete {
                 feed.answered(now);
             }
         }
         while let Some(event) = connection.poll_event() {
             if let Event::Failed(failure) = event {
-                tally.failed = Some(failure.to_string());
+                flow_stats.failed = Some(failure.to_string());
             }
         }
         for sample in connection.trace_mut().drain() {
-            tally.sample(sample);
+            flow_stats.sample(sample);
         }
     }
 }
@@ -394,7 +396,7 @@ struct Sink {
     connection: Connection,
     delivered: u64,
     boundaries: Option<Boundaries>,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
     resuming: Option<Resuming>,
 }
 
@@ -405,18 +407,18 @@ impl Sink {
         port: u16,
         isn: u32,
         boundaries: Option<Boundaries>,
-        tally: SharedFlowStats,
+        flow_stats: SharedFlowStats,
         resuming: Option<Resuming>,
     ) -> Self {
         let mut connection = Connection::listen(tcp, port, isn);
         connection.set_discard(true);
-        let probes = tally.borrow().receiver_probes();
+        let probes = flow_stats.borrow().receiver_probes();
         *connection.trace_mut() = Trace::new(probes);
         Self {
             connection,
             delivered: 0,
             boundaries,
-            tally,
+            flow_stats,
             resuming,
         }
     }
@@ -426,7 +428,7 @@ impl Sink {
         if let Some(resuming) = &mut self.resuming {
             observe(now, resuming, &self.connection);
         }
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         let mut peer_closed = false;
         let has_events = self.connection.has_events();
         if has_events {
@@ -438,12 +440,12 @@ impl Sink {
         if delivered > self.delivered {
             let bytes = delivered - self.delivered;
             self.delivered = delivered;
-            if tally.is_unwatched() {
-                tally.count(bytes, 0, 0);
+            if flow_stats.is_unwatched() {
+                flow_stats.count(bytes, 0, 0);
             } else {
-                tally.deliver(now, bytes, 0);
+                flow_stats.deliver(now, bytes, 0);
             }
-            if let Some(answer) = tally.arrive(now, Key::Stream(0), bytes).asked {
+            if let Some(answer) = flow_stats.arrive(now, Key::Stream(0), bytes).asked {
                 // The result is ignored, because an error means that the connection has ended,
                 // which the source reports.
                 let _ = self.connection.write_zeros(answer);
@@ -457,12 +459,12 @@ impl Sink {
                 .filter(|(end, _)| *end <= delivered)
             {
                 boundaries.pop_front();
-                tally.message(now, Some(now.saturating_sub(offered)));
+                flow_stats.message(now, Some(now.saturating_sub(offered)));
             }
         }
         if has_events {
             for sample in self.connection.trace_mut().drain() {
-                tally.sample(sample);
+                flow_stats.sample(sample);
             }
         }
         if peer_closed {

@@ -57,19 +57,19 @@ fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetti
         let _ = config.put(setting.name, &datum);
     }
     let ip = ip_header(given.ip) as u16;
-    Ok(Arc::new(Peers { stack, config, ip }))
+    Ok(Arc::new(ThirdParty { stack, config, ip }))
 }
 
 /// Transport of a flow over a third-party stack.
 #[derive(Debug)]
-struct Peers {
+struct ThirdParty {
     stack: &'static Stack,
     config: Config,
     /// Size of the IP header, bytes.
     ip: u16,
 }
 
-impl Transport for Peers {
+impl Transport for ThirdParty {
     fn protocol(&self) -> u8 {
         PROTOCOL
     }
@@ -109,8 +109,8 @@ impl Transport for Peers {
         let (near, far) = (outside([near, far]), outside([far, near]));
         let facts = member.workload.facts();
         let (once, transfers) = {
-            let tally = member.tally.borrow();
-            (tally.once.is_some(), tally.transfers.is_some())
+            let flow_stats = member.flow_stats.borrow();
+            (flow_stats.once.is_some(), flow_stats.transfers.is_some())
         };
         // A message without a specified stream is identified by its number.
         let numbered = once || transfers && facts.piece.is_none();
@@ -119,7 +119,7 @@ impl Transport for Peers {
             connection: Connection::listen(self.stack, &self.config, &far),
             stamped,
             fragment: self.config.fragment(self.ip) as u64,
-            tally: Rc::clone(&member.tally),
+            flow_stats: Rc::clone(&member.flow_stats),
         };
         let source = Source {
             stack: self.stack,
@@ -133,7 +133,7 @@ impl Transport for Peers {
             given: 0,
             zeros: Bytes::new(),
             facts: StackState::default(),
-            tally: member.tally,
+            flow_stats: member.flow_stats,
         };
         let feed = Feed::new(member.workload);
         [Box::new(Client::new(source, feed)), Box::new(sink)]
@@ -163,7 +163,7 @@ struct Source {
     zeros: Bytes,
     /// State of the stack at the last poll.
     facts: StackState,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl ClientTransport for Source {
@@ -171,7 +171,7 @@ impl ClientTransport for Source {
 
     fn connect(&mut self, now: Nanos) -> Option<Connection> {
         let made = Connection::connect(now, self.stack, &self.config, self.path, &self.outside);
-        made.map_err(|error| self.tally.borrow_mut().failed = Some(error))
+        made.map_err(|error| self.flow_stats.borrow_mut().failed = Some(error))
             .ok()
     }
 
@@ -203,12 +203,12 @@ impl ClientTransport for Source {
                 payload(&mut self.zeros, size, stamp),
             );
             room = room.saturating_sub(size);
-            let mut tally = self.tally.borrow_mut();
-            if let Some(once) = &mut tally.once {
+            let mut flow_stats = self.flow_stats.borrow_mut();
+            if let Some(once) = &mut flow_stats.once {
                 once.accept();
             }
             if self.given == 0 {
-                tally.begin(now, key, &message);
+                flow_stats.begin(now, key, &message);
             }
             self.accepted += 1;
             self.given += size;
@@ -224,9 +224,9 @@ impl ClientTransport for Source {
     }
 
     fn observe(&mut self, now: Nanos, connection: &mut Connection, _: &mut Feed) {
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         let mut sample = |probe, value| {
-            tally.sample(Sample {
+            flow_stats.sample(Sample {
                 at: now,
                 probe,
                 index: 0,
@@ -257,7 +257,7 @@ impl ClientTransport for Source {
             sample(Probe::Srtt, rtt as f64 / 1e9);
         }
         if failed.is_some() {
-            tally.failed = failed;
+            flow_stats.failed = failed;
         }
     }
 }
@@ -268,7 +268,7 @@ struct Sink {
     stamped: bool,
     /// Maximum user data of a chunk, bytes; longer messages arrive in several chunks.
     fragment: u64,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl Sink {
@@ -276,7 +276,7 @@ impl Sink {
         let Ok(connection) = &mut self.connection else {
             return;
         };
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         while let Some(event) = connection.poll_event() {
             let (probe, number) = match event {
                 Event::Received(number) => (Probe::Received, number),
@@ -284,7 +284,7 @@ impl Sink {
                 // Ignored, because the source reports the end of the association.
                 _ => continue,
             };
-            tally.sample(Sample {
+            flow_stats.sample(Sample {
                 at: now,
                 probe,
                 index: 0,
@@ -293,15 +293,15 @@ impl Sink {
         }
         while let Some((stream, message)) = connection.receive() {
             let size = message.len() as u64;
-            tally.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
-            tally.arrive(now, Key::Stream(stream), size);
+            flow_stats.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
+            flow_stats.arrive(now, Key::Stream(stream), size);
             let stamp = MessageHeader::read(&message).filter(|_| self.stamped);
-            tally.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
+            flow_stats.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
             let Some(number) = stamp.and_then(|stamp| stamp.number) else {
                 continue;
             };
-            tally.arrive(now, Key::Number(number), u64::MAX);
-            if let Some(once) = &mut tally.once {
+            flow_stats.arrive(now, Key::Number(number), u64::MAX);
+            if let Some(once) = &mut flow_stats.once {
                 once.deliver(number);
             }
         }
@@ -311,7 +311,7 @@ impl Sink {
 impl Agent for Sink {
     fn start(&mut self, _: Nanos) {
         if let Err(error) = &self.connection {
-            self.tally.borrow_mut().failed = Some(error.clone());
+            self.flow_stats.borrow_mut().failed = Some(error.clone());
         }
     }
 

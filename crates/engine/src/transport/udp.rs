@@ -99,7 +99,7 @@ impl Transport for Udp {
         };
         let counted = Counted {
             workload: member.workload,
-            tally: Rc::clone(&member.tally),
+            flow_stats: Rc::clone(&member.flow_stats),
         };
         let ecn = if self.datagrams.ecn {
             Ecn::Ect0
@@ -107,7 +107,7 @@ impl Transport for Udp {
             Ecn::NotEct
         };
         let source = UdpSource::new(config, counted).with_ecn(ecn);
-        [Box::new(source), Box::new(Sink::new(member.tally))]
+        [Box::new(source), Box::new(Sink::new(member.flow_stats))]
     }
 
     fn has_separate_ends(&self) -> bool {
@@ -127,14 +127,14 @@ struct Counted {
     /// The workload itself.
     workload: MadeWorkload,
     /// Statistics in which transfers are recorded.
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl Workload for Counted {
     fn next(&mut self, now: Nanos) -> NextMessage {
         let offer = self.workload.next(now);
         if let (NextMessage::Now(_), Some(transfers)) =
-            (offer, &mut self.tally.borrow_mut().transfers)
+            (offer, &mut self.flow_stats.borrow_mut().transfers)
         {
             transfers.count_offered();
         }
@@ -149,15 +149,15 @@ impl Workload for Counted {
 /// Sink that records datagrams in the statistics of the member.
 struct Sink {
     inner: UdpSink,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl Sink {
     /// Creates a sink that has received no datagram.
-    fn new(tally: SharedFlowStats) -> Self {
+    fn new(flow_stats: SharedFlowStats) -> Self {
         Self {
             inner: UdpSink::new(),
-            tally,
+            flow_stats,
         }
     }
 }
@@ -168,14 +168,14 @@ impl Agent for Sink {
         self.inner.handle_datagram(now, path, ecn, datagram);
         let after = self.inner.stats();
         if after.received > before.received {
-            let mut tally = self.tally.borrow_mut();
+            let mut flow_stats = self.flow_stats.borrow_mut();
             let bytes = after.bytes - before.bytes;
-            tally.deliver(now, bytes, 0);
+            flow_stats.deliver(now, bytes, 0);
             let stamped = after.stamped > before.stamped;
             let delay = stamped.then(|| (after.delay_sum - before.delay_sum) as Nanos);
-            tally.message(now, delay);
+            flow_stats.message(now, delay);
             if let Some(delay) = delay {
-                tally.datagram(now, delay, bytes);
+                flow_stats.datagram(now, delay, bytes);
             }
         }
     }

@@ -100,7 +100,7 @@ fn attach_member(
         checksum: context.checksum,
         workload,
         delays: needs.delays,
-        tally: Rc::clone(&tally),
+        flow_stats: Rc::clone(&tally),
         resume,
     });
     let at = |end: usize| Attachment::new(member.nodes[end], transport.protocol(), ports[end]);

@@ -75,7 +75,7 @@ impl Transport for StopAndWait {
             ports: member.ports,
             next: 0,
             answers: Vec::new(),
-            tally: Rc::clone(&member.tally),
+            flow_stats: Rc::clone(&member.flow_stats),
         };
         let source = Source {
             settings: self.0,
@@ -85,7 +85,7 @@ impl Transport for StopAndWait {
             left: 0,
             number: 0,
             flying: None,
-            tally: member.tally,
+            flow_stats: member.flow_stats,
         };
         [Box::new(source), Box::new(sink)]
     }
@@ -140,7 +140,7 @@ struct Source {
     left: usize,
     number: u32,
     flying: Option<Flying>,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl Agent for Source {
@@ -165,7 +165,7 @@ impl Agent for Source {
             flying.until = None;
             // Metrics count these timeouts and retransmissions like those of any transport.
             for probe in [Probe::Timeout, Probe::Retransmitted] {
-                self.tally.borrow_mut().sample(Sample {
+                self.flow_stats.borrow_mut().sample(Sample {
                     at: now,
                     probe,
                     index: 0,
@@ -205,7 +205,7 @@ struct Sink {
     /// Number of the expected segment.
     next: u32,
     answers: Vec<u32>,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
 }
 
 impl Agent for Sink {
@@ -216,7 +216,7 @@ impl Agent for Sink {
         if number == self.next {
             self.next += 1;
             let bytes = (datagram.len() - HEADER) as u64;
-            self.tally.borrow_mut().deliver(now, bytes, 0);
+            self.flow_stats.borrow_mut().deliver(now, bytes, 0);
         }
         // A duplicate was retransmitted because its acknowledgement was lost.
         self.answers.push(number);

@@ -313,7 +313,7 @@ impl Case {
             events += 1;
             if events < 500 || events.is_multiple_of(61) {
                 self.world
-                    .ledger()
+                    .packet_counts()
                     .check()
                     .unwrap_or_else(|error| panic!("at event {events}: {error}"));
             }
@@ -321,7 +321,7 @@ impl Case {
     }
 
     fn check(&self, weather: Weather) {
-        let ledger = self.world.ledger();
+        let ledger = self.world.packet_counts();
         ledger.check().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             (self.world.next_event(), ledger.in_flight),

@@ -109,7 +109,7 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let seats = ShardHandle::all(2);
     let mut receive_queue = FairReceiveQueue::default();
     // Client 8 is a known peer of the first shard.
-    let mut own = FairReceiveQueue::sharing_known(Some(seats[0].shown()));
+    let mut own = FairReceiveQueue::sharing_known(Some(seats[0].known_peers()));
     own.add_known(arrival(8, &[]).from);
     for _ in 0..200 {
         // Unknown sources from many addresses, and the known peer among them.

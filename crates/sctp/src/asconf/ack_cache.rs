@@ -23,7 +23,7 @@ pub(crate) enum SerialClass {
 #[derive(Debug)]
 pub(crate) struct AsconfAckCache {
     expected: u32,
-    answers: VecDeque<(u32, Bytes)>,
+    acks: VecDeque<(u32, Bytes)>,
 }
 
 impl AsconfAckCache {
@@ -31,7 +31,7 @@ impl AsconfAckCache {
     pub(crate) fn new(peers: u32) -> Self {
         Self {
             expected: peers,
-            answers: VecDeque::new(),
+            acks: VecDeque::new(),
         }
     }
 
@@ -39,7 +39,7 @@ impl AsconfAckCache {
         if serial == self.expected {
             return SerialClass::Next;
         }
-        let mut answers = self.answers.iter();
+        let mut answers = self.acks.iter();
         let answered = answers.find(|(known, _)| *known == serial);
         answered.map_or(SerialClass::Strange, |(_, it)| {
             SerialClass::Answered(it.clone())
@@ -48,10 +48,10 @@ impl AsconfAckCache {
 
     /// Records that the expected ASCONF was answered with `parameters`.
     pub(crate) fn answered(&mut self, parameters: Bytes) {
-        if self.answers.len() == KEPT {
-            self.answers.pop_front();
+        if self.acks.len() == KEPT {
+            self.acks.pop_front();
         }
-        self.answers.push_back((self.expected, parameters));
+        self.acks.push_back((self.expected, parameters));
         self.expected = self.expected.wrapping_add(1);
     }
 }

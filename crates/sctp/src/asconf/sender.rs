@@ -89,7 +89,7 @@ pub(crate) struct AsconfSender {
     next_serial: u32,
     next_request: u32,
     /// Requests that are not sent yet. The requests of one call go into one ASCONF.
-    wishes: VecDeque<Vec<AddressChange>>,
+    requests: VecDeque<Vec<AddressChange>>,
     /// Outstanding ASCONFs in the order of their serial numbers, sent in one packet.
     flights: VecDeque<OutstandingAsconf>,
     /// Destination of the outstanding ASCONFs, and the T-4 timer.
@@ -111,7 +111,7 @@ impl AsconfSender {
         Self {
             next_serial: serial,
             next_request: 1,
-            wishes: VecDeque::new(),
+            requests: VecDeque::new(),
             flights: VecDeque::new(),
             retry: None,
             own: Vec::new(),
@@ -155,7 +155,7 @@ impl AsconfSender {
 
     /// Changes that are outstanding or queued, in order.
     fn open(&self) -> impl Iterator<Item = &AddressChange> {
-        self.flying().chain(self.wishes.iter().flatten())
+        self.flying().chain(self.requests.iter().flatten())
     }
 
     /// Whether a removal of the address is outstanding or waiting (RFC 5061 §5.3 F4).
@@ -201,12 +201,12 @@ impl AsconfSender {
 
     /// Whether `more` further requests can be queued.
     pub(crate) fn has_room(&self, more: usize) -> bool {
-        let waiting: usize = self.wishes.iter().map(Vec::len).sum();
+        let waiting: usize = self.requests.iter().map(Vec::len).sum();
         waiting + more <= Self::MAX_PENDING_REQUESTS
     }
 
-    pub(crate) fn wish(&mut self, changes: Vec<AddressChange>) {
-        self.wishes.push_back(changes);
+    pub(crate) fn request(&mut self, changes: Vec<AddressChange>) {
+        self.requests.push_back(changes);
     }
 
     /// Outstanding ASCONFs in the order of their serial numbers.
@@ -262,13 +262,13 @@ impl AsconfSender {
         let mut after = self.own.clone();
         self.flying().for_each(|it| it.apply(&mut after));
         let address = after.first().copied();
-        while let Some(batch) = self.wishes.front() {
+        while let Some(batch) = self.requests.front() {
             let of_batch = batch.iter().find_map(AddressChange::source);
             let one_source = source.is_none() || of_batch.is_none() || source == of_batch;
             if requests.len() + batch.len() > MAX_REQUESTS || !one_source {
                 break;
             }
-            for change in self.wishes.pop_front().unwrap_or_default() {
+            for change in self.requests.pop_front().unwrap_or_default() {
                 if !is_possible(&change, &after) || !self.is_understood(&change) {
                     failed.push(change);
                     continue;
@@ -351,7 +351,7 @@ impl AsconfSender {
         let open = self.open().copied().collect();
         self.flights.clear();
         self.retry = None;
-        self.wishes.clear();
+        self.requests.clear();
         open
     }
 
@@ -414,8 +414,8 @@ mod tests {
         for round in 0..4 {
             let serial = (u32::MAX - 1).wrapping_add(round);
             assert_eq!(asking.next_serial(), serial);
-            asking.wish(vec![AddressChange::Add(ip(2)); 6]);
-            asking.wish(vec![AddressChange::Remove(ip(2)); 6]);
+            asking.request(vec![AddressChange::Add(ip(2)); 6]);
+            asking.request(vec![AddressChange::Remove(ip(2)); 6]);
             assert!(asking.launch(PathId(0)).is_empty());
             assert!(asking.flights().map(|it| it.asconf.serial).eq([serial]));
             assert_eq!(asking.settle(&ack(serial)).len(), 6, "twelve are too many");
@@ -429,9 +429,9 @@ mod tests {
     fn two_that_must_come_from_two_addresses_go_one_after_the_other() {
         let mut asking = AsconfSender::new(0);
         asking.begin(vec![ip(1)]);
-        asking.wish(vec![AddressChange::AddSource(ip(2))]);
-        asking.wish(vec![AddressChange::Add(ip(3))]);
-        asking.wish(vec![AddressChange::KeepOnly(ip(3))]);
+        asking.request(vec![AddressChange::AddSource(ip(2))]);
+        asking.request(vec![AddressChange::Add(ip(3))]);
+        asking.request(vec![AddressChange::KeepOnly(ip(3))]);
         asking.launch(PathId(0));
         assert_eq!(asking.source(), Some(ip(2)));
         assert_eq!(asking.adding(), [ip(2), ip(3)]);
@@ -453,13 +453,13 @@ mod tests {
     fn requests_that_depend_on_a_refused_one_are_not_sent() {
         let mut asking = AsconfSender::new(0);
         asking.begin(vec![ip(1)]);
-        asking.wish(vec![AddressChange::Add(ip(2))]);
+        asking.request(vec![AddressChange::Add(ip(2))]);
         asking.launch(PathId(0));
         let after = [
             AddressChange::PeerPrimary(ip(2)),
             AddressChange::Remove(ip(1)),
         ];
-        asking.wish(after.to_vec());
+        asking.request(after.to_vec());
         let refusal = AsconfResponse::Error {
             correlation_id: 1,
             causes: anabranch_wire::cause::Causes::empty(),
@@ -478,9 +478,9 @@ mod tests {
     fn requests_made_meanwhile_are_sent_with_the_retransmission() {
         let mut asking = AsconfSender::new(7);
         asking.begin(vec![ip(1)]);
-        asking.wish(vec![AddressChange::PeerPrimary(ip(1))]);
+        asking.request(vec![AddressChange::PeerPrimary(ip(1))]);
         asking.launch(PathId(0));
-        asking.wish(vec![
+        asking.request(vec![
             AddressChange::Add(ip(2)),
             AddressChange::Remove(ip(1)),
         ]);
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(serials, [7, 8]);
         assert!(asking.usable().is_empty());
         assert_eq!(asking.adding(), [ip(2)]);
-        asking.wish(vec![AddressChange::Add(ip(3))]);
+        asking.request(vec![AddressChange::Add(ip(3))]);
         asking.again(PathId(0));
         assert_eq!(asking.flights().count(), 2, "one beside it");
         assert_eq!(asking.settle(&ack(7)).len(), 1);

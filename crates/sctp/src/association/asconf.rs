@@ -46,13 +46,13 @@ impl Association {
     /// Whether `local` is a local address that is being removed or was removed recently.
     pub(super) fn is_of_the_past(&self, local: IpAddr) -> bool {
         self.address_changes()
-            .is_some_and(|it| it.asking.is_of_the_past(local))
+            .is_some_and(|it| it.sender.is_of_the_past(local))
     }
 
     /// Whether `local` is a local address that the peer has not accepted yet, and other local
     /// addresses exist.
     pub(super) fn is_unknown_yet(&self, local: IpAddr) -> bool {
-        let asking = self.address_changes().map(|it| &it.asking);
+        let asking = self.address_changes().map(|it| &it.sender);
         let coming = asking.is_some_and(|it| it.adding().contains(&local));
         coming && !self.is_mute()
     }

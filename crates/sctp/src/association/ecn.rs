@@ -36,7 +36,7 @@ impl Association {
     pub(crate) fn note_field(&mut self, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;
         if marked {
-            self.control.seldom().marks_received += 1;
+            self.control.rare().marks_received += 1;
         }
         if let Some(marks) = &mut self.marks {
             marks.marked = marked;

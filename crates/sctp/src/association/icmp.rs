@@ -30,7 +30,7 @@ impl Association {
         if !self.on_icmp(now, path, quote, meaning) {
             return Some(DiscardReason::IcmpIgnored);
         }
-        self.control.seldom().icmp += 1;
+        self.control.rare().icmp += 1;
         None
     }
 

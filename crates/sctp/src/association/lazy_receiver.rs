@@ -61,7 +61,7 @@ impl Association {
             self.manages_keys(),
         );
         if let Some(mut former) = former {
-            rx.inherit(&mut former);
+            rx.take_over_unread(&mut former);
         }
         self.rx = Some(rx);
     }

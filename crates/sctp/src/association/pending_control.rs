@@ -25,15 +25,15 @@ impl PendingControl {
         self.0 == 0
     }
 
-    pub(crate) fn has(self, errand: ControlTask) -> bool {
-        self.0 & errand as u8 != 0
+    pub(crate) fn has(self, task: ControlTask) -> bool {
+        self.0 & task as u8 != 0
     }
 
-    pub(crate) fn set(&mut self, errand: ControlTask) {
-        self.0 |= errand as u8;
+    pub(crate) fn set(&mut self, task: ControlTask) {
+        self.0 |= task as u8;
     }
 
-    pub(crate) fn clear(&mut self, errand: ControlTask) {
-        self.0 &= !(errand as u8);
+    pub(crate) fn clear(&mut self, task: ControlTask) {
+        self.0 &= !(task as u8);
     }
 }

@@ -131,7 +131,7 @@ impl Association {
             size == ProbeSize::Least || len == limit,
             "the probe has its size"
         );
-        self.control.seldom().pmtu_probes += 1;
+        self.control.rare().pmtu_probes += 1;
         self.transmit(path, len)
     }
 

@@ -58,7 +58,7 @@ impl Association {
     /// Requests an outgoing reset of `streams`; an empty list means all.
     fn request_outgoing_reset(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let there_are = self.outbound_streams;
-        let streams = self.wished(streams, there_are)?;
+        let streams = self.requested_streams(streams, there_are)?;
         if self.reconfiguring()?.resets_any(&streams) {
             return Err(ReconfigError::AlreadyInProgress);
         }
@@ -72,7 +72,7 @@ impl Association {
 
     /// Requests that the peer resets `streams`; an empty list means all streams.
     fn request_incoming_reset(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
-        let streams = self.wished(streams, self.inbound_streams)?;
+        let streams = self.requested_streams(streams, self.inbound_streams)?;
         let most = self.most_listed(INCOMING_HEADER);
         let reconfig = self.reconfiguring()?;
         if reconfig.resets_all() || reconfig.asks_any(&streams) {
@@ -123,7 +123,7 @@ impl Association {
     }
 
     /// Streams of a request; `there_are` is the number of existing streams.
-    fn wished(&self, streams: &[u16], there_are: u16) -> Result<Streams, ReconfigError> {
+    fn requested_streams(&self, streams: &[u16], there_are: u16) -> Result<Streams, ReconfigError> {
         let wished = Streams::of(streams.iter().copied());
         if let Some(stream) = wished.highest().filter(|&it| it >= there_are) {
             let streams = there_are;
@@ -201,7 +201,7 @@ impl Association {
             batch.barrier.is_some_and(|last| tx.has_acknowledged(last))
         };
         let most = [outgoing, incoming];
-        let asked = reconfig.next_asked(most, tx.is_quiet(), tx.course(), is_ready);
+        let asked = reconfig.next_asked(most, tx.is_quiet(), tx.send_progress(), is_ready);
         if asked.is_empty() {
             return;
         }
@@ -267,7 +267,7 @@ impl Association {
                 reconfig.reset_at = Some(now);
             }
             outstanding.all_was_there = last.is_some_and(|last| tx.has_acknowledged(last));
-            self.control.seldom().re_configs += 1;
+            self.control.rare().re_configs += 1;
             self.pending_control.clear(ControlTask::ReConfig);
         }
     }

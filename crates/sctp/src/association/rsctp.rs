@@ -182,7 +182,7 @@ impl Association {
         let primary = self.paths.primary();
         if primary != self.known_primary {
             self.known_primary = primary;
-            self.control.seldom().primary_changes += 1;
+            self.control.rare().primary_changes += 1;
             self.events.push_back(Event::PrimaryChanged {
                 path: primary,
                 address: self.paths.get(primary).path.remote,

@@ -24,12 +24,12 @@ pub(super) struct Detached {
 }
 
 impl IsEmpty for Detached {
-    const BLANK: &'static Self = &Self {
+    const EMPTY: &'static Self = &Self {
         views: BTreeMap::new(),
         events: VecDeque::new(),
     };
 
-    fn is_blank(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.views.is_empty() && self.events.is_empty()
     }
 }

@@ -45,10 +45,10 @@ impl Endpoint {
                 if arrival.without && !packet.is_intact() {
                     return self.discards.count(DiscardReason::ZeroChecksum);
                 }
-                let Some(voucher) = VerifiedAuth::of(first) else {
+                let Some(verified_auth) = VerifiedAuth::of(first) else {
                     return self.discards.count(DiscardReason::BadAuth);
                 };
-                self.on_cookie_echo(arrival, second.value(), rest, Some(voucher));
+                self.on_cookie_echo(arrival, second.value(), rest, Some(verified_auth));
             }
             _ => self.dispatch(arrival, first, chunks, packet),
         }
@@ -62,13 +62,13 @@ impl Endpoint {
         &mut self,
         existing: Option<u32>,
         cookie: &Cookie,
-        voucher: Option<&VerifiedAuth<'_>>,
+        verified_auth: Option<&VerifiedAuth<'_>>,
     ) -> Result<(), DiscardReason> {
         // Most associations do not use AUTH.
-        if existing.is_none() && cookie.auth.is_none() && voucher.is_none() {
+        if existing.is_none() && cookie.auth.is_none() && verified_auth.is_none() {
             return Ok(());
         }
-        self.admits_by_auth(existing, cookie, voucher)
+        self.admits_by_auth(existing, cookie, verified_auth)
     }
 
     #[cold]
@@ -77,19 +77,19 @@ impl Endpoint {
         &mut self,
         existing: Option<u32>,
         cookie: &Cookie,
-        voucher: Option<&VerifiedAuth<'_>>,
+        verified_auth: Option<&VerifiedAuth<'_>>,
     ) -> Result<(), DiscardReason> {
         let association = existing.and_then(|slot| self.table.get_mut(slot));
-        voucher_admits(association, &self.config.auth_keys, cookie, voucher)
+        auth_admits(association, &self.config.auth_keys, cookie, verified_auth)
     }
 }
 
 /// Implementation of [`Endpoint::admits_cookie`]; `keys` are the keys of the endpoint.
-pub(super) fn voucher_admits(
+pub(super) fn auth_admits(
     association: Option<&mut Association>,
     keys: &SharedKeys,
     cookie: &Cookie,
-    voucher: Option<&VerifiedAuth<'_>>,
+    verified_auth: Option<&VerifiedAuth<'_>>,
 ) -> Result<(), DiscardReason> {
     if let Some(association) = &association
         && association.refuses_clear_cookie()
@@ -104,7 +104,7 @@ pub(super) fn voucher_admits(
     let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
     let up = association.filter(|it| !it.is_being_set_up());
     let up = up.filter(|it| it.is_authenticated());
-    let Some(voucher) = voucher else {
+    let Some(verified_auth) = verified_auth else {
         let demanded = match (&up, &of_cookie) {
             (Some(up), _) => up.local_auth_chunks(),
             (None, Some(auth)) => auth.demanded(),
@@ -118,8 +118,10 @@ pub(super) fn voucher_admits(
         };
     };
     let proved = match (up, &mut of_cookie) {
-        (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
-        (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
+        (Some(up), _) => up.prove(&verified_auth.chunk, verified_auth.covered),
+        (None, Some(auth)) => auth
+            .verify(&verified_auth.chunk, verified_auth.covered)
+            .map(|_| ()),
         // Without AUTH, the AUTH chunk is an unknown chunk, and the rest of the packet is discarded
         // (RFC 9260 §3.2).
         (None, None) => return Err(DiscardReason::UnknownChunk),

@@ -73,7 +73,7 @@ impl Endpoint {
     ) -> Result<AssociationId, ConnectError> {
         let id = self.begin(now, remote, port, options.udp_port)?;
         if let Some(race) = options.race {
-            self.enter_race(race, id);
+            self.add_connect_attempt(race, id);
         }
         Ok(id)
     }

@@ -120,7 +120,7 @@ impl Endpoint {
         arrival: Arrival,
         sealed: &[u8],
         mut rest: Chunks<'_>,
-        voucher: Option<VerifiedAuth<'_>>,
+        verified_auth: Option<VerifiedAuth<'_>>,
     ) {
         let Some(cookie) = self.open_cookie(&arrival, sealed) else {
             return self.discards.count(DiscardReason::InvalidCookie);
@@ -140,7 +140,7 @@ impl Endpoint {
         let action = existing
             .and_then(|slot| self.table.get(slot))
             .map(|it| Action::of(it, &cookie));
-        if let Err(reason) = self.admits_cookie(existing, &cookie, voucher.as_ref()) {
+        if let Err(reason) = self.admits_cookie(existing, &cookie, verified_auth.as_ref()) {
             return self.discards.count(reason);
         }
         // A cookie whose tags both match never becomes stale (RFC 9260 §5.2.4, step 3).
@@ -157,7 +157,7 @@ impl Endpoint {
         };
         let Some(slot) = slot else { return };
         self.taken = Some(slot);
-        if voucher.is_some() {
+        if verified_auth.is_some() {
             self.vouch(slot);
         }
         // A new association was already indexed when it was inserted.

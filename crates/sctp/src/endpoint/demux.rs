@@ -10,7 +10,7 @@ use crate::association::{Admission, Association, FastPath};
 use crate::discard::DiscardReason;
 
 impl Arrival {
-    fn way(&self) -> FlowKey {
+    fn flow_key(&self) -> FlowKey {
         FlowKey {
             header: self.header,
             udp_port: self.udp_port,
@@ -70,7 +70,7 @@ impl Endpoint {
             return;
         };
         association.follow_udp_port(arrival.path.remote, arrival.udp_port);
-        let way = arrival.way();
+        let way = arrival.flow_key();
         // The lookup is not cached if it used an address inside a chunk, because every such packet
         // must be checked (RFC 5061 §4.1.1).
         let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);

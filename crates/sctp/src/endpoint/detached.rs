@@ -18,7 +18,7 @@ use bytes::BytesMut;
 
 use super::association_event::{AssociationEvent, ForwardedPacket, Input};
 use super::association_view::AssociationView;
-use super::authentication::{VerifiedAuth, voucher_admits};
+use super::authentication::{VerifiedAuth, auth_admits};
 use super::cookie_echo::Action;
 use super::demux::carries_data;
 use super::{Arrival, Endpoint};
@@ -268,11 +268,11 @@ impl DetachedAssociation {
             return self.discards.count(DiscardReason::Malformed);
         };
         let mut rest = packet.chunks();
-        let mut voucher = None;
+        let mut verified_auth = None;
         while let Some(Ok(chunk)) = rest.next_frame()
             && chunk.kind == kind::AUTH
         {
-            voucher = VerifiedAuth::of(chunk);
+            verified_auth = VerifiedAuth::of(chunk);
         }
         let association = &mut *self.association;
         if association.is_closed() {
@@ -280,7 +280,7 @@ impl DetachedAssociation {
         }
         let action = Action::of(association, &cookie);
         let keys = &config.auth_keys;
-        let admitted = voucher_admits(Some(association), keys, &cookie, voucher.as_ref());
+        let admitted = auth_admits(Some(association), keys, &cookie, verified_auth.as_ref());
         if let Err(reason) = admitted {
             return self.discards.count(reason);
         }
@@ -298,7 +298,7 @@ impl DetachedAssociation {
         }
         action.apply(association, &arrival, &cookie, config);
         self.restarted |= action == Action::Restart;
-        if voucher.is_some()
+        if verified_auth.is_some()
             && let Some(auth) = association.authenticator()
         {
             auth.vouch();

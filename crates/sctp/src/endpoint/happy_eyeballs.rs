@@ -20,23 +20,23 @@ pub(super) struct ConnectAttempts(LazyBox<Vec<(u64, AssociationId)>>);
 
 impl Endpoint {
     /// Adds a connection attempt to a race.
-    pub(super) fn enter_race(&mut self, race: u64, id: AssociationId) {
-        let mut racers = std::mem::take(&mut self.racers);
+    pub(super) fn add_connect_attempt(&mut self, race: u64, id: AssociationId) {
+        let mut attempts = std::mem::take(&mut self.connect_attempts);
         let lives = |id| !matches!(self.state_of(id), None | Some(AssociationState::Closed));
-        racers.0.change(|it| it.retain(|&(_, id)| lives(id)));
-        racers.0.make().push((race, id));
-        self.racers = racers;
+        attempts.0.change(|it| it.retain(|&(_, id)| lives(id)));
+        attempts.0.make().push((race, id));
+        self.connect_attempts = attempts;
     }
 
     /// Whether another attempt of the same race is ahead of this attempt.
     pub(super) fn is_behind(&self, slot: u32) -> bool {
         let own = self.table.id_of(slot);
-        let Some(&(race, _)) = self.racers.0.iter().find(|(_, id)| *id == own) else {
+        let Some(&(race, _)) = self.connect_attempts.0.iter().find(|(_, id)| *id == own) else {
             return false;
         };
         let waits = |id| self.state_of(id);
         waits(own) == Some(AssociationState::CookieWait)
-            && self.racers.0.iter().any(|&(other, id)| {
+            && self.connect_attempts.0.iter().any(|&(other, id)| {
                 let further = |it: &AssociationState| {
                     !matches!(it, AssociationState::CookieWait | AssociationState::Closed)
                 };

@@ -42,13 +42,13 @@ pub(super) enum TagHistory {
 }
 
 impl IsEmpty for RetiredTags {
-    const BLANK: &'static Self = &Self {
+    const EMPTY: &'static Self = &Self {
         tags: BTreeMap::new(),
         order: VecDeque::new(),
         horizon: None,
     };
 
-    fn is_blank(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(tags.past(121 * SECOND, 7, 0), Some(TagHistory::Over));
         assert_eq!(tags.past(121 * SECOND, 8, 0), None, "another's");
         assert_eq!(tags.past(121 * SECOND + 1, 7, 0), None);
-        assert!(tags.is_blank());
+        assert!(tags.is_empty());
     }
 
     /// Cookies of closed associations are rejected, even after more closings than tags can be

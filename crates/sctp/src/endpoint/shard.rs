@@ -81,8 +81,8 @@ impl Shard {
 
     /// Claims a peer's address, unless another shard has it.
     pub(super) fn take(&self, port: u16, address: IpAddr) -> bool {
-        let seat = self.0.as_ref();
-        seat.is_none_or(|it| it.peers.take(port, &[address]))
+        let membership = self.0.as_ref();
+        membership.is_none_or(|it| it.peers.take(port, &[address]))
     }
 
     /// Claims all of these addresses, or none if another shard has one. The next [`Shard::settle`]

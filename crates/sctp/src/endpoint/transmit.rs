@@ -43,7 +43,7 @@ impl Endpoint {
     /// Whether neither stateless replies nor associations have packets to send.
     #[inline]
     pub(super) fn has_nothing_to_send(&self) -> bool {
-        self.answers.is_empty() && self.table.next_to_transmit().is_none()
+        self.replies.is_empty() && self.table.next_to_transmit().is_none()
     }
 
     /// Next packet that may be sent now.
@@ -66,7 +66,7 @@ impl Endpoint {
         mut each: impl FnMut(UdpTransmit, &mut BytesMut) -> ControlFlow<()>,
     ) -> bool {
         let now = self.at(now);
-        while let Some(answer) = self.answers.pop() {
+        while let Some(answer) = self.replies.pop() {
             out.extend_from_slice(&answer.packet);
             let transmit = Transmit {
                 path: answer.path,

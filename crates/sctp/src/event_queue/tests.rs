@@ -32,7 +32,7 @@ fn the_oldest_events_go_and_are_counted() {
     let keys: Vec<_> = (46..300).map(key).collect();
     assert_eq!(all[2..256], keys);
     assert_eq!(all[256..], [Event::Closed(CloseReason::Shutdown)]);
-    assert!(events.is_empty() && events.backlog.is_blank());
+    assert!(events.is_empty() && events.backlog.is_empty());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn undelivered_messages_wait_beyond_the_bound() {
     let is_it = |it: &&Event| matches!(it, Event::MessageUndelivered(_));
     assert_eq!(all.iter().filter(is_it).count(), 400 + 9);
     assert_eq!(all[0], Event::Missed { events: 44 + 7 + 1 });
-    assert!(events.backlog.is_blank());
+    assert!(events.backlog.is_empty());
     events.undelivered([message(1)].into_iter(), false);
     assert!(matches!(
         events.pop_front(),
@@ -138,7 +138,7 @@ fn abandoned_messages_hold_no_more_than_the_send_buffer() {
     expected.extend((0..3).map(|_| event(300)));
     expected.push(key(0));
     assert_eq!(all(&mut events), expected);
-    assert!(events.backlog.is_blank());
+    assert!(events.backlog.is_empty());
 }
 
 /// A peer may list tens of thousands of streams in each request.
@@ -156,7 +156,7 @@ fn lists_of_streams_hold_no_more_than_the_send_buffer() {
     let all = all(&mut events);
     assert_eq!(all[0], Event::Missed { events: 15 });
     assert_eq!((all.len(), &all[6]), (7, &key(0)));
-    assert!(events.backlog.is_blank());
+    assert!(events.backlog.is_empty());
 }
 
 /// Names in a peer's certificates count towards the byte limit, because the peer chooses them and
@@ -175,7 +175,7 @@ fn names_of_the_peer_hold_no_more_than_the_send_buffer() {
     assert_eq!(all[0], Event::Missed { events: 15 });
     assert_eq!((all.len(), &all[6]), (7, &key(0)));
     assert_eq!(events.backlog.limited, Limited::NONE);
-    assert!(events.backlog.is_blank());
+    assert!(events.backlog.is_empty());
 }
 
 #[test]
@@ -234,5 +234,5 @@ fn errors_of_the_peer_are_counted_as_they_come_and_go() {
     (0..300).for_each(|at| events.push_back(key(at)));
     assert_eq!(events.peer_errors(), 0);
     all(&mut events);
-    assert!(events.backlog.is_blank());
+    assert!(events.backlog.is_empty());
 }

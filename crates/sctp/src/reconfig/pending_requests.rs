@@ -84,11 +84,11 @@ impl PendingRequests {
     }
 
     /// Number of batches at the front that are known not to be ready.
-    fn seen(&mut self, course: SendProgress) -> usize {
+    fn seen(&mut self, progress: SendProgress) -> usize {
         let all = self.outgoing.len();
         match self.unready.take() {
             None => 0,
-            Some((seen, before)) if before == course => seen.min(all),
+            Some((seen, before)) if before == progress => seen.min(all),
             // Continue with the batches that were not examined yet.
             Some((seen, _)) if all > MAX_EXAMINED => {
                 self.outgoing.rotate_left(seen.min(all));
@@ -104,21 +104,21 @@ impl PendingRequests {
     pub(crate) fn take_ready(
         &mut self,
         most: usize,
-        course: SendProgress,
+        progress: SendProgress,
         mut is_ready: impl FnMut(&mut ResetBatch) -> bool,
     ) -> Option<ResetBatch> {
-        let seen = self.seen(course);
+        let seen = self.seen(progress);
         let until = match self.outgoing.len() {
             few if few <= MAX_EXAMINED => few,
             many => many.min(seen + MAX_EXAMINED),
         };
         work_counter::count(until - seen);
         let Some(first) = (self.outgoing.range_mut(seen..until)).position(&mut is_ready) else {
-            self.unready = Some((until, course));
+            self.unready = Some((until, progress));
             return None;
         };
         let mut rest = self.outgoing.split_off(seen + first);
-        self.unready = Some((seen + first, course));
+        self.unready = Some((seen + first, progress));
         let mut taken: Option<ResetBatch> = None;
         let mut listed = Vec::new();
         let mut looks = 0;
@@ -215,8 +215,8 @@ mod tests {
                 now += random(2);
                 // Each request becomes ready at some time, and stays ready.
                 let ready = |it: &ResetBatch| it.streams.told()[0] % 60 < now as u16;
-                let course = (Tsn(now), Tsn(0), 0);
-                let taken = pending.take_ready(most, course, |it| ready(it));
+                let progress = (Tsn(now), Tsn(0), 0);
+                let taken = pending.take_ready(most, progress, |it| ready(it));
                 let taken = taken.map(|it| it.streams.told());
                 assert_eq!(taken, taken_by_walking(&mut waiting, most, ready));
             }
@@ -241,8 +241,8 @@ mod tests {
         for at in 0..32 {
             work_counter::take();
             // The sending progress advances only in every second step.
-            let course = (Tsn(at / 2), Tsn(0), 0);
-            let taken = pending.take_ready(700, course, |it| {
+            let progress = (Tsn(at / 2), Tsn(0), 0);
+            let taken = pending.take_ready(700, progress, |it| {
                 seen[usize::from(it.streams.told()[0])] += 1;
                 false
             });
@@ -252,9 +252,9 @@ mod tests {
         let mut gone = Vec::new();
         for at in 0.. {
             work_counter::take();
-            let course = (Tsn(100 + at), Tsn(0), 0);
+            let progress = (Tsn(100 + at), Tsn(0), 0);
             let ready = |it: &mut ResetBatch| it.streams.told()[0] % 50 <= at as u16;
-            if let Some(taken) = pending.take_ready(700, course, ready) {
+            if let Some(taken) = pending.take_ready(700, progress, ready) {
                 gone.extend(taken.streams.told());
                 let most = 2 * MAX_EXAMINED + taken.streams.listed();
                 assert!(work_counter::take() <= most as u64);

@@ -29,11 +29,11 @@ impl Report {
 /// to several local addresses over different paths.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    ways: Vec<Way>,
+    paths: Vec<PathCounters>,
 }
 
 #[derive(Debug)]
-struct Way {
+struct PathCounters {
     path: Path,
     /// Bytes of DATA since the last HEARTBEAT: complete chunks with header and padding, as cwnd
     /// counts them (RFC 9260 §7.2.2).
@@ -54,9 +54,9 @@ impl Meter {
     /// Counts a DATA chunk of `bytes` bytes. Duplicates count as well, because they also crossed
     /// the network.
     pub(crate) fn data(&mut self, path: Path, bytes: u64) {
-        if let Some(way) = self.way(path) {
-            way.bytes += bytes;
-            way.chunks = way.chunks.wrapping_add(1);
+        if let Some(counters) = self.counters_of(path) {
+            counters.bytes += bytes;
+            counters.chunks = counters.chunks.wrapping_add(1);
         }
     }
 
@@ -72,7 +72,7 @@ impl Meter {
         fields: &HeartbeatFields,
         size: u64,
     ) -> Report {
-        let Some(way) = self.way(path) else {
+        let Some(counters) = self.counters_of(path) else {
             return Report::NONE;
         };
         let mark = Mark {
@@ -81,10 +81,10 @@ impl Meter {
             chunk_count: fields.chunk_count,
         };
         let (bytes, chunks) = (
-            std::mem::take(&mut way.bytes),
-            std::mem::take(&mut way.chunks),
+            std::mem::take(&mut counters.bytes),
+            std::mem::take(&mut counters.chunks),
         );
-        let Some(last) = way.last.replace(mark) else {
+        let Some(last) = counters.last.replace(mark) else {
             return Report::NONE;
         };
         let sent_apart = mark.current_time.wrapping_sub(last.current_time);
@@ -102,19 +102,19 @@ impl Meter {
         }
     }
 
-    fn way(&mut self, path: Path) -> Option<&mut Way> {
+    fn counters_of(&mut self, path: Path) -> Option<&mut PathCounters> {
         // The search is linear, because there are usually one or two paths, and consecutive chunks
         // use the same path.
-        match self.ways.iter().position(|way| way.path == path) {
-            Some(index) => self.ways.get_mut(index),
-            None if self.ways.len() < Paths::MAX => {
-                self.ways.push(Way {
+        match self.paths.iter().position(|counters| counters.path == path) {
+            Some(index) => self.paths.get_mut(index),
+            None if self.paths.len() < Paths::MAX => {
+                self.paths.push(PathCounters {
                     path,
                     bytes: 0,
                     chunks: 0,
                     last: None,
                 });
-                self.ways.last_mut()
+                self.paths.last_mut()
             }
             None => None,
         }
@@ -219,13 +219,13 @@ mod tests {
     #[test]
     fn ways_are_distinguished_and_few() {
         let mut meter = Meter::default();
-        let way = |last: u8| Path::new([10, 0, 0, 2].into(), [10, 0, 1, last].into());
+        let path = |last: u8| Path::new([10, 0, 0, 2].into(), [10, 0, 1, last].into());
         for last in 0..=255 {
-            meter.heartbeat(0, way(last), &fields(0, 0), 60);
-            meter.data(way(last), 1_000);
+            meter.heartbeat(0, path(last), &fields(0, 0), 60);
+            meter.data(path(last), 1_000);
         }
-        assert_eq!(meter.ways.len(), Paths::MAX);
-        let report = meter.heartbeat(SECOND, way(0), &fields(1_000_000, 2), 60);
+        assert_eq!(meter.paths.len(), Paths::MAX);
+        let report = meter.heartbeat(SECOND, path(0), &fields(1_000_000, 2), 60);
         assert_eq!(report.available_bandwidth, 1_000);
         assert_eq!(report.chunk_loss_rate, WHOLE / 2);
     }

@@ -148,7 +148,7 @@ impl Receiver {
 
     /// Counts a dropped chunk that was already reported to the peer, which will retransmit it.
     fn withdrew(&mut self, stream: u16, length: usize) {
-        self.statistics.seldom().withdrawn += 1;
+        self.statistics.rare().withdrawn += 1;
         self.let_go(stream, length);
         self.window.refuse(self.profile.rwnd_counts.bytes(length));
     }

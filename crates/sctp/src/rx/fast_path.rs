@@ -14,7 +14,7 @@ use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::ordering::Whole;
 use super::ready_queue::Deliverable;
 use crate::config::Config;
-use crate::fast_path::SLOW_PATH_PROBES;
+use crate::fast_path::FAST_PATH_PROBES;
 
 /// Whether the settings allow the fast path. Other settings need checks for every chunk.
 #[inline(always)]
@@ -77,7 +77,7 @@ impl Receiver {
         let (mut user_data, mut bytes_taken) = (0, 0);
         // Readable data does not occupy the window, unless the profile counts it.
         let counts_wholes = self.profile.window_counts_deliverable || GAPS;
-        let mut plenty = self.window.plenty();
+        let mut ample = self.window.ample_window();
         // These conditions stay true, because complete messages and middle fragments do not change
         // them.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
@@ -94,7 +94,7 @@ impl Receiver {
                 || data.beginning != data.ending
                 || data.immediate
                 || data.stream_id >= self.streams
-                || !plenty.take(bytes, length)
+                || !ample.take(bytes, length)
             {
                 break ReceiveOutcome::Other(frame);
             }
@@ -178,7 +178,7 @@ impl Receiver {
     #[inline(always)]
     fn is_undisturbed(&self, trace: &Trace) -> bool {
         self.common
-            && trace.wants_only(SLOW_PATH_PROBES)
+            && trace.wants_only(FAST_PATH_PROBES)
             && self.held.is_off()
             && self.unrecorded.is_empty()
     }
@@ -326,7 +326,7 @@ mod tests {
     /// Random messages of one or several chunks, on several streams and in full or shared packets.
     /// Some packets arrive late, twice or never, and some messages are abandoned.
     #[test]
-    fn short_ways_leave_what_the_long_way_leaves() {
+    fn fast_path_leaves_what_the_slow_path_leaves() {
         let (mut behind_gaps, mut given_up) = (0, 0);
         for seed in 1..=300_u64 {
             let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

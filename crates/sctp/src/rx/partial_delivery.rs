@@ -67,7 +67,7 @@ impl Delivery<'_> {
         if part.ends {
             self.statistics.messages += 1;
         } else if part.begins {
-            self.statistics.seldom().partial_messages += 1;
+            self.statistics.rare().partial_messages += 1;
         }
         let mut bytes = part.payload.counted(self.counts);
         if self.as_read {

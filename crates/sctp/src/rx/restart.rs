@@ -13,7 +13,7 @@ impl Receiver {
     /// Moves the unread data of `former`, the receiver before the restart, to this receiver. The
     /// data continues to occupy the buffer, so that a peer cannot multiply the buffer by restarts.
     /// Data of messages that can no longer be completed is dropped.
-    pub(crate) fn inherit(&mut self, former: &mut Self) {
+    pub(crate) fn take_over_unread(&mut self, former: &mut Self) {
         former.let_go_of_waiting();
         while former.poll_key_message().is_some() {}
         if !self.window.has_memory_for_all(&former.window) {

@@ -5,7 +5,7 @@ use anabranch_wire::chunk::{OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder};
 
 use super::Receiver;
-use crate::fast_path::SLOW_PATH_PROBES;
+use crate::fast_path::FAST_PATH_PROBES;
 
 impl Receiver {
     /// Adds a SACK to a packet, with as many Gap Ack Blocks and then duplicate TSNs as fit. The
@@ -43,7 +43,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn sack_is_untraced(&self, trace: &Trace) -> bool {
         self.sack.packets_to_report().is_none()
-            && trace.wants_only(SLOW_PATH_PROBES)
+            && trace.wants_only(FAST_PATH_PROBES)
             && self.held.is_off()
             && self.unrecorded.is_empty()
     }

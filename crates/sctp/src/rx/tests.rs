@@ -523,7 +523,7 @@ fn unread_data_from_before_a_restart_occupies_the_buffer() {
         }
         let mut next = Receiver::new(&config, Tsn(1), 10);
         std::mem::swap(&mut next, &mut rig.receiver);
-        rig.receiver.inherit(&mut next);
+        rig.receiver.take_over_unread(&mut next);
         assert_eq!(rig.receiver.window.used(), 5_000 * (life + 1).min(2));
     }
     assert_eq!(rig.messages(), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);

@@ -60,7 +60,7 @@ fn above(count: usize) -> u64 {
 }
 
 /// Pages by page number.
-type Pages = [Option<Box<TsnBitmap>>; PAGES];
+type TsnBitmaps = [Option<Box<TsnBitmap>>; PAGES];
 
 /// Set of received TSNs. TSNs above the cumulative TSN are bits in pages; a page exists while one
 /// of its bits is set. The cost of a chunk does not depend on the order of arrival, and the memory
@@ -71,7 +71,7 @@ pub(super) struct TsnTracker {
     highest: Tsn,
     /// Number of contiguous ranges above the cumulative TSN.
     runs: usize,
-    pages: Option<Box<Pages>>,
+    pages: Option<Box<TsnBitmaps>>,
     duplicates: LazyBox<Vec<Tsn>>,
 }
 
@@ -107,7 +107,7 @@ impl TsnTracker {
 
     /// Page with this number, if it exists.
     #[inline]
-    fn page(&self, number: usize) -> Option<&TsnBitmap> {
+    fn bitmap(&self, number: usize) -> Option<&TsnBitmap> {
         self.pages.as_ref()?[number].as_deref()
     }
 
@@ -116,7 +116,7 @@ impl TsnTracker {
     #[inline]
     fn has(&self, tsn: Tsn) -> bool {
         let (page, word, bit) = place(tsn);
-        self.page(page)
+        self.bitmap(page)
             .is_some_and(|page| page.words[word] >> bit & 1 == 1)
     }
 
@@ -282,7 +282,7 @@ impl TsnTracker {
         // One round over all pages, and the rest of the first page.
         for _ in 0..=PAGES {
             work_counter::count(1);
-            match self.page(number) {
+            match self.bitmap(number) {
                 Some(page) => {
                     let bits = (page.words[word] ^ flip) & mask;
                     if bits != 0 {
@@ -312,7 +312,7 @@ impl TsnTracker {
         let mut mask = !above(bit as usize);
         for _ in 0..=PAGES {
             work_counter::count(1);
-            if let Some(page) = self.page(number) {
+            if let Some(page) = self.bitmap(number) {
                 let bits = page.words[word] & mask;
                 let words = page.some & !above(word);
                 let found = match (bits, words) {
@@ -389,7 +389,7 @@ impl Blocks<'_> {
     /// Continues the iteration at `tsn`.
     fn go_to(&mut self, tsn: Tsn) {
         let (page, word, bit) = place(tsn);
-        let page = self.tracker.page(page);
+        let page = self.tracker.bitmap(page);
         self.base = Tsn(tsn.0 & !63);
         self.word = page.map_or(0, |page| page.words[word]) & above(bit as usize);
     }

@@ -226,7 +226,7 @@ impl ReceiveWindow {
     /// Conservative estimate of the free space. Within this space, [`Self::admits`] accepts every
     /// chunk, and a window remains to advertise.
     #[inline]
-    pub fn plenty(&self) -> AmpleWindow {
+    pub fn ample_window(&self) -> AmpleWindow {
         AmpleWindow {
             bytes: self.left().saturating_sub(self.least()),
             memory: (self.soft / 2).saturating_sub(self.memory()),

@@ -27,7 +27,7 @@ impl Sender {
     pub(crate) fn set_partial_reliability(&mut self, spoken: bool) {
         let cumulative = self.outstanding.cumulative_point();
         self.queue.take_begun();
-        self.abandoning = spoken.then(|| Box::new(PrSctpSender::new(cumulative)));
+        self.pr_sctp = spoken.then(|| Box::new(PrSctpSender::new(cumulative)));
         self.forward_due = false;
     }
 
@@ -47,8 +47,8 @@ impl Sender {
         }
         let queue_id = stream.map_or(QueueId::Unassigned, QueueId::Stream);
         // Before the handshake it is unknown whether the peer supports partial reliability.
-        let may_matter = self.streams == 0 || self.abandoning.is_some();
-        let terms = options.terms(now).filter(|_| may_matter);
+        let may_matter = self.streams == 0 || self.pr_sctp.is_some();
+        let terms = options.pr_policy(now).filter(|_| may_matter);
         let terms = match receipt {
             None => terms,
             Some(_) => Some(PrPolicy {
@@ -59,7 +59,7 @@ impl Sender {
         let Some(terms) = terms else {
             self.queue.set_context(options.context());
             let sent =
-                self.queue_message(queue_id, message, options.is_immediate(), options.course());
+                self.queue_message(queue_id, message, options.is_immediate(), options.route());
             self.queue.set_context(0);
             return sent;
         };
@@ -76,7 +76,7 @@ impl Sender {
             message,
             immediate,
             Some(Box::new(terms)),
-            options.course(),
+            options.route(),
         );
         self.queue.set_context(0);
         self.burst.message_given = true;
@@ -88,12 +88,12 @@ impl Sender {
 
     /// Whether messages may be abandoned.
     pub fn is_partially_reliable(&self) -> bool {
-        self.abandoning.is_some()
+        self.pr_sctp.is_some()
     }
 
     /// Number of messages abandoned by `policy`, of one stream or of all.
     pub fn abandoned(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
-        let Some(abandoning) = &self.abandoning else {
+        let Some(abandoning) = &self.pr_sctp else {
             return AbandonedCount::default();
         };
         match stream {
@@ -104,7 +104,7 @@ impl Sender {
 
     /// Next abandoned message to report to the user.
     pub(crate) fn next_abandoned(&mut self) -> Option<AbandonedMessage> {
-        let message = self.abandoning.as_mut()?.next_news()?;
+        let message = self.pr_sctp.as_mut()?.next_news()?;
         if let Some(stream) = message.stream {
             self.note_sent(stream);
         }
@@ -122,7 +122,7 @@ impl Sender {
     #[cold]
     pub(super) fn note_terms(&mut self, tsn: Tsn) {
         self.note_receipt(tsn);
-        let Some(abandoning) = &mut self.abandoning else {
+        let Some(abandoning) = &mut self.pr_sctp else {
             drop(self.queue.take_begun());
             return;
         };
@@ -152,7 +152,7 @@ impl Sender {
     /// Policy that forbids the retransmission of the marked chunk `tsn`, if any.
     #[inline]
     pub(super) fn forbids(&self, now: Nanos, tsn: Tsn) -> Option<AbandonPolicy> {
-        let abandoning = self.abandoning.as_ref()?;
+        let abandoning = self.pr_sctp.as_ref()?;
         let chunk = self.outstanding.get(tsn)?;
         let record = abandoning.find(chunk.fragment.message())?;
         record.terms.forbids(now, chunk.transmissions)
@@ -161,7 +161,7 @@ impl Sender {
     /// Whether the lifetime of the next unsent message has expired.
     #[inline]
     pub(super) fn next_is_over(&self, now: Nanos) -> bool {
-        self.abandoning.is_some() && self.next_is_over_at(now)
+        self.pr_sctp.is_some() && self.next_is_over_at(now)
     }
 
     #[cold]
@@ -174,7 +174,7 @@ impl Sender {
     /// policy no longer permits this.
     #[inline]
     pub(crate) fn abandon_due(&mut self, now: Nanos, paths: &mut Paths) {
-        if self.abandoning.is_some() {
+        if self.pr_sctp.is_some() {
             self.abandon_all_due(now, paths);
         }
     }
@@ -221,7 +221,7 @@ impl Sender {
     /// `terms` fit into the send buffer. Returns whether they fit.
     fn make_room(&mut self, length: usize, terms: &PrPolicy) -> bool {
         while self.queue.bytes() > 0 && self.queue.bytes() + length > self.send_buffer {
-            let priority = terms.priority.filter(|_| self.abandoning.is_some());
+            let priority = terms.priority.filter(|_| self.pr_sctp.is_some());
             let unsent = priority.and_then(|priority| self.queue.drop_lower(priority));
             if unsent.is_none() {
                 return false;
@@ -232,7 +232,7 @@ impl Sender {
     }
 
     fn note_unsent(&mut self, unsent: Option<Unsent>, policy: AbandonPolicy) {
-        let (Some(unsent), Some(abandoning)) = (unsent, &mut self.abandoning) else {
+        let (Some(unsent), Some(abandoning)) = (unsent, &mut self.pr_sctp) else {
             return;
         };
         let Unsent {
@@ -241,7 +241,7 @@ impl Sender {
             context,
             receipt,
         } = unsent;
-        self.statistics.seldom().abandoned_unsent += 1;
+        self.statistics.rare().abandoned_unsent += 1;
         abandoning.note(AbandonedMessage {
             stream,
             ppid: message.ppid,
@@ -256,7 +256,7 @@ impl Sender {
 
     /// Abandons a partly sent message with all its chunks (RFC 3758 §3.5 A2, A3).
     fn abandon(&mut self, message: MessageId, policy: AbandonPolicy, paths: &mut Paths) {
-        let Some(abandoning) = &mut self.abandoning else {
+        let Some(abandoning) = &mut self.pr_sctp else {
             return;
         };
         let Some(record) = abandoning.find_mut(message) else {
@@ -289,7 +289,7 @@ impl Sender {
             context: 0,
             user_data: Bytes::new(),
         };
-        self.statistics.seldom().abandoned_sent += 1;
+        self.statistics.rare().abandoned_sent += 1;
         abandoning.note(told);
         if let (Some(receipts), Some(number)) = (&mut self.receipts, receipt) {
             receipts.abandoned(number, tsns.last().copied(), policy);
@@ -359,7 +359,7 @@ impl Sender {
 
     /// Advances Advanced.Peer.Ack.Point over abandoned chunks (RFC 3758 §3.5 C2).
     fn advance_point(&mut self) {
-        let Some(abandoning) = &mut self.abandoning else {
+        let Some(abandoning) = &mut self.pr_sctp else {
             return;
         };
         let given_up = |tsn| {
@@ -376,7 +376,7 @@ impl Sender {
     pub(super) fn forward_pending(&self) -> bool {
         let cumulative = self.outstanding.cumulative_point();
         let pending = |it: &PrSctpSender| it.point().gt(cumulative);
-        self.abandoning.as_deref().is_some_and(pending)
+        self.pr_sctp.as_deref().is_some_and(pending)
     }
 
     /// Records that the peer's cumulative TSN has passed an abandoned chunk, which shows that the
@@ -385,7 +385,7 @@ impl Sender {
     pub(super) fn passed_abandoned(&mut self, newly: &mut Newly) {
         newly.chunks += 1;
         let before = self.outstanding.cumulative_point().prev();
-        let path = self.abandoning.as_ref().and_then(|it| it.sent_on(before));
+        let path = self.pr_sctp.as_ref().and_then(|it| it.sent_on(before));
         if let Some(ack) = path.and_then(|path| self.acks.get_mut(usize::from(path.0))) {
             ack.alive = true;
         }
@@ -400,7 +400,7 @@ impl Sender {
         cumulative: Tsn,
         paths: &mut Paths,
     ) {
-        if self.abandoning.is_some() {
+        if self.pr_sctp.is_some() {
             self.follow(now, cumulative, paths);
         }
         if let Some(receipts) = &mut self.receipts {
@@ -410,7 +410,7 @@ impl Sender {
 
     #[cold]
     fn follow(&mut self, now: Nanos, cumulative: Tsn, paths: &mut Paths) {
-        if let Some(abandoning) = &mut self.abandoning {
+        if let Some(abandoning) = &mut self.pr_sctp {
             abandoning.acknowledged(cumulative);
         }
         self.advance_point();
@@ -419,7 +419,7 @@ impl Sender {
         let rto = &paths.get(path).rto;
         let round_trip = rto.srtt().unwrap_or(rto.rto());
         let worth = |it: &PrSctpSender| it.must_be_sent(now, round_trip);
-        self.forward_due = pending && self.abandoning.as_deref().is_some_and(worth);
+        self.forward_due = pending && self.pr_sctp.as_deref().is_some_and(worth);
         if pending && paths.next_t3().is_none() {
             paths.get_mut(path).start_t3(now); // C5
         }
@@ -434,7 +434,7 @@ impl Sender {
         paths: &mut Paths,
     ) {
         let cumulative = self.outstanding.cumulative_point();
-        let Some(abandoning) = self.abandoning.as_mut().filter(|_| self.forward_due) else {
+        let Some(abandoning) = self.pr_sctp.as_mut().filter(|_| self.forward_due) else {
             return;
         };
         let form = if self.interleaving {
@@ -447,7 +447,7 @@ impl Sender {
             None => {}
             Some((point, forward)) if packet.push(&forward).is_ok() => {
                 abandoning.tell(now, point, id);
-                self.statistics.seldom().forward_tsns += 1;
+                self.statistics.rare().forward_tsns += 1;
             }
             Some(_) => return,
         }
@@ -473,7 +473,7 @@ impl Sender {
         let rto = &mut paths.get_mut(id).rto;
         rto.back_off();
         trace.record(now, Probe::Rto, id.0.into(), time::seconds(rto.rto()));
-        self.statistics.seldom().timeouts += 1;
+        self.statistics.rare().timeouts += 1;
         self.forward_due = true;
         T3Outcome::Marked { count_error: true }
     }

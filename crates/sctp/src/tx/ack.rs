@@ -78,7 +78,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> SackOutcome {
         self.statistics.sacks += 1;
-        if self.watch.is_some() {
+        if self.optional_recovery.is_some() {
             self.note_duplicates(sack.duplicates());
         }
         let mut blocks = std::mem::take(&mut self.blocks);
@@ -111,7 +111,7 @@ impl Sender {
     fn refuse(&mut self, now: Nanos, cumulative: Tsn, highest: Tsn) -> Option<SackOutcome> {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
-            self.statistics.seldom().stale_sacks += 1;
+            self.statistics.rare().stale_sacks += 1;
             if self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit {
                 // In ns-2.35 an outdated SACK is still a send opportunity.
                 let carried = self.burst.carried && self.outstanding.first_marked().is_some();
@@ -126,7 +126,7 @@ impl Sender {
         }
         let highest_sent = self.outstanding.next_tsn().prev();
         if highest.distance_from(point) > highest_sent.distance_from(point) {
-            self.statistics.seldom().impossible_sacks += 1;
+            self.statistics.rare().impossible_sacks += 1;
             return Some(SackOutcome {
                 stale: self.tsns_reset,
                 protocol_violation: !self.tsns_reset,
@@ -204,7 +204,7 @@ impl Sender {
             self.repeat_probe(now, paths);
         }
         self.follow_acknowledgement(now, cumulative, paths);
-        if self.watch.is_some() {
+        if self.optional_recovery.is_some() {
             let gaps = !self.gaps.is_empty();
             self.follow_sack(now, newly.chunks, gaps, paths, trace);
         }
@@ -241,7 +241,7 @@ impl Sender {
                 .and_then(|bound| self.outstanding.earliest_on(id, bound));
             self.acks.push(PathAck {
                 flight_before: self.flight_for_growth(entry),
-                watched: entry.cc.wants_latest_rtt() || self.watch.is_some(),
+                watched: entry.cc.wants_latest_rtt() || self.optional_recovery.is_some(),
                 earliest_before: entry.earliest,
                 ..PathAck::default()
             });
@@ -268,7 +268,7 @@ impl Sender {
                 newly.count(tsn);
             } else {
                 self.forget_gap_acked(chunk.path, chunk.length);
-                if self.watch.is_some() {
+                if self.optional_recovery.is_some() {
                     Self::note_reported(chunk.path, chunk.begins_packet, false, paths);
                 }
             }
@@ -318,7 +318,7 @@ impl Sender {
         chunk.reported = !self.profile.reneged_at_once;
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
         self.note_gap_acked(standing.path, standing.length);
-        if self.watch.is_some() {
+        if self.optional_recovery.is_some() {
             Self::note_reported(standing.path, standing.begins_packet, true, paths);
         }
         self.count_acked(now, tsn, standing, paths);

@@ -34,7 +34,7 @@ impl Sender {
         self.keys.begin_packet();
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
-        let forward = self.watch.is_some() && self.path_for_f_rto(paths) == Some(id);
+        let forward = self.optional_recovery.is_some() && self.path_for_f_rto(paths) == Some(id);
         let again = if !forward
             && self.outstanding.first_marked().is_some()
             && self.wants_to_send(now, paths) == Some(id)
@@ -74,7 +74,7 @@ impl Sender {
             let bytes = entry.flightsize - flight_before;
             self.note_packet(now, bytes, entry);
             self.trace_flight(now, id, entry, trace);
-            if self.watch.is_some() {
+            if self.optional_recovery.is_some() {
                 self.note_filled(now, id, (again, new), bytes, paths);
             }
         }
@@ -198,8 +198,8 @@ impl Sender {
         };
         let (length, from) = (chunk.fragment.user_data.len(), chunk.path);
         self.in_use.on_retransmission(now);
-        self.statistics.seldom().chunks_retransmitted += 1;
-        self.statistics.seldom().bytes_retransmitted += length as u64;
+        self.statistics.rare().chunks_retransmitted += 1;
+        self.statistics.rare().bytes_retransmitted += length as u64;
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.begins_packet = begins_packet;
@@ -257,7 +257,7 @@ impl Sender {
             new.earliest = Some(tsn);
         }
         new.flightsize += bytes;
-        if self.watch.is_some() {
+        if self.optional_recovery.is_some() {
             self.note_sent_again(now, tsn, id, paths);
         }
     }
@@ -311,7 +311,7 @@ impl Sender {
         let begins = self.outstanding.next_tsn();
         let mut sent = Sent::default();
         loop {
-            if self.queue.has_courses() && !self.joins(id, count == 0 && !shared, paths) {
+            if self.queue.has_routes() && !self.joins(id, count == 0 && !shared, paths) {
                 break;
             }
             let length = self.next_piece(most, packet.room(), count > 0);
@@ -329,7 +329,7 @@ impl Sender {
                 break;
             }
             if !fits_window {
-                self.statistics.seldom().window_probes += 1;
+                self.statistics.rare().window_probes += 1;
                 self.probe = Some(Probing {
                     tsn: self.outstanding.next_tsn(),
                     answered: false,
@@ -422,7 +422,7 @@ impl Sender {
         };
         debug_assert!(pushed.is_ok(), "the room was asked for");
         self.keys.note(tsn, self.outstanding.cumulative_point());
-        if self.abandoning.is_some() || self.receipts.is_some() {
+        if self.pr_sctp.is_some() || self.receipts.is_some() {
             self.note_terms(tsn);
         }
         trace.record(now, Probe::Sent, id.0.into(), self.number(tsn));

@@ -37,7 +37,7 @@ impl Sender {
     pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {
         tsns.iter().any(|&tsn| match self.outstanding.get(tsn) {
             Some(chunk) => chunk.state == ChunkState::GapAcked,
-            None => self.abandoning.is_none(),
+            None => self.pr_sctp.is_none(),
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::path::{PathId, Paths};
 impl Sender {
     /// Earliest deadline of loss detection and of the window probe.
     pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        if self.watch.is_some() {
+        if self.optional_recovery.is_some() {
             return self.timed_deadline(paths);
         }
         self.untimed_deadline(paths)
@@ -74,7 +74,7 @@ impl Sender {
         let paced = paths
             .iter()
             .any(|(_, it)| it.pacer.as_ref().is_some_and(|it| it.deadline().is_some()));
-        if self.watch.is_some() || !probes_no_window || paced {
+        if self.optional_recovery.is_some() || !probes_no_window || paced {
             return None;
         }
         let streams = self.in_use.deadline().unwrap_or(Nanos::MAX);

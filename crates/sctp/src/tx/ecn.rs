@@ -44,7 +44,7 @@ impl Sender {
         let before = window(entry);
         entry.cc.on_ecn(now, entry.flightsize + entry.marked_bytes);
         self.note_reduction(id, true, paths);
-        self.statistics.seldom().reductions_by_mark += 1;
+        self.statistics.rare().reductions_by_mark += 1;
         trace.record(now, Probe::EcnResponse, id.0.into(), self.number(tsn));
         trace_window(now, id, paths.get(id), before, trace);
         Heard::Answered

@@ -71,11 +71,16 @@ impl FRto {
 
 impl Sender {
     fn attempt(&self) -> Option<&FRtoAttempt> {
-        self.watch.as_ref()?.f_rto.as_ref()?.under_way.as_ref()
+        self.optional_recovery
+            .as_ref()?
+            .f_rto
+            .as_ref()?
+            .under_way
+            .as_ref()
     }
 
     fn f_rto_mut(&mut self) -> Option<&mut FRto> {
-        self.watch.as_mut()?.f_rto.as_mut()
+        self.optional_recovery.as_mut()?.f_rto.as_mut()
     }
 
     fn attempt_mut(&mut self) -> Option<&mut FRtoAttempt> {
@@ -235,8 +240,8 @@ impl Sender {
             (state.timeout_until, state.recovering) = (None, false);
             state.rack.on_spurious_timeout();
         }
-        self.statistics.seldom().reductions_undone += 1;
-        self.statistics.seldom().spurious_timeouts += 1;
+        self.statistics.rare().reductions_undone += 1;
+        self.statistics.rare().spurious_timeouts += 1;
         trace_window(now, id, entry, shown, trace);
         self.trace_flight(now, id, paths.get(id), trace);
     }

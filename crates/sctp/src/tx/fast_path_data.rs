@@ -9,7 +9,7 @@ use anabranch_wire::chunk::Data;
 
 use super::outstanding::OutstandingChunk;
 use super::{MAX_OUTSTANDING, Sender};
-use crate::fast_path::SLOW_PATH_PROBES;
+use crate::fast_path::FAST_PATH_PROBES;
 use crate::path::{PathId, Paths};
 use crate::profile::Summed;
 
@@ -18,14 +18,14 @@ impl Sender {
     /// has just returned.
     #[inline]
     pub fn is_plain(&self, trace: &Trace) -> bool {
-        trace.wants_only(SLOW_PATH_PROBES)
+        trace.wants_only(FAST_PATH_PROBES)
             && !self.outstanding.takes_a_look()
-            && self.abandoning.is_none()
+            && self.pr_sctp.is_none()
             && self.receipts.is_none()
             && self.sent_streams.is_none()
-            && self.watch.is_none()
+            && self.optional_recovery.is_none()
             && !self.interleaving
-            && !self.queue.has_courses()
+            && !self.queue.has_routes()
     }
 
     /// Whether a further message cannot be sent now, because earlier messages are queued and cwnd
@@ -34,9 +34,9 @@ impl Sender {
     pub fn waits_for_room(&self, paths: &Paths) -> bool {
         !self.queue.is_empty()
             && paths.len() == 1
-            && self.watch.is_none()
+            && self.optional_recovery.is_none()
             && self.cmt.is_none()
-            && self.abandoning.is_none()
+            && self.pr_sctp.is_none()
             && !paths.get(PathId(0)).has_room()
     }
 
@@ -65,8 +65,8 @@ impl Sender {
         let was_quiet = self.in_flight_for_window() == 0;
         let begins = self.outstanding.next_tsn();
         let mut sent = Summed::default();
-        if !self.bundling || self.fill_wholes(now, id, most, &mut sent, packet) {
-            self.fill_pieces(now, id, most, &mut sent, packet);
+        if !self.bundling || self.fill_single_chunks(now, id, most, &mut sent, packet) {
+            self.fill_fragments(now, id, most, &mut sent, packet);
         }
         if sent.count == 0 {
             return 0;
@@ -95,7 +95,7 @@ impl Sender {
     /// Adds unfragmented messages to the packet, while all queued messages belong to one stream.
     /// Returns whether the slow path may be able to add more chunks.
     #[inline(always)]
-    fn fill_wholes(
+    fn fill_single_chunks(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -103,11 +103,11 @@ impl Sender {
         sent: &mut Summed,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
-        let Some(mut wholes) = self.queue.wholes() else {
+        let Some(mut run) = self.queue.single_chunk_run() else {
             return true;
         };
         let rwnd_counts = self.profile.rwnd_counts;
-        while let Some(length) = wholes.next_len() {
+        while let Some(length) = run.next_len() {
             let rwnd = rwnd_counts.bytes(length);
             if length > most
                 || self.outstanding.len() >= MAX_OUTSTANDING
@@ -116,7 +116,7 @@ impl Sender {
             {
                 break;
             }
-            let Some(fragment) = wholes.take() else {
+            let Some(fragment) = run.take() else {
                 break;
             };
             let (tsn, at) = (self.outstanding.next_tsn(), packet.len());
@@ -127,12 +127,12 @@ impl Sender {
             self.peer_rwnd -= rwnd;
             sent.add(length);
         }
-        wholes.end(most)
+        run.end(most)
     }
 
     /// Adds chunks of any kind to the packet, one by one.
     #[inline(always)]
-    fn fill_pieces(
+    fn fill_fragments(
         &mut self,
         now: Nanos,
         id: PathId,

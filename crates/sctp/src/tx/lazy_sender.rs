@@ -289,10 +289,10 @@ fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Se
 }
 
 fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
-    let kit = SenderComponents::of(config);
+    let components = SenderComponents::of(config);
     // Everything that can fail is done, so the sender can be built in place, without a move.
     let block = Box::new_uninit();
-    let mut sender = Box::write(block, Sender::with(config, initial_tsn, kit));
+    let mut sender = Box::write(block, Sender::with(config, initial_tsn, components));
     sender.set_up(config);
     sender
 }

@@ -35,7 +35,7 @@ impl Sender {
         let waiting = usize::try_from(self.rwnd_in_flight + self.rwnd_marked);
         let sent = waiting.unwrap_or(usize::MAX / 2) + self.outstanding.gap_acked_bytes();
         let pieces = self.queue.messages() + self.outstanding.len();
-        let terms = self.abandoning.as_ref().map_or(0, |it| it.messages());
+        let terms = self.pr_sctp.as_ref().map_or(0, |it| it.messages());
         self.queue.bytes() + sent + pieces * BESIDE_A_MESSAGE + terms * BESIDE_TERMS
     }
 

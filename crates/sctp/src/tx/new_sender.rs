@@ -22,7 +22,7 @@ pub(super) struct SenderComponents {
     scheduler: Scheduler,
     in_use: StreamsInUse,
     cmt: Option<Box<Cmt>>,
-    watch: Option<Box<OptionalRecovery>>,
+    optional_recovery: Option<Box<OptionalRecovery>>,
 }
 
 impl SenderComponents {
@@ -32,7 +32,7 @@ impl SenderComponents {
             scheduler: Scheduler::new(config.scheduler),
             in_use: StreamsInUse::new(&config.stream_allocation),
             cmt: Cmt::of(config),
-            watch: OptionalRecovery::of(config),
+            optional_recovery: OptionalRecovery::of(config),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Sender {
     /// after these allocations, the caller can build the sender in place, without a move. The
     /// caller must call [`Self::set_up`] next.
     #[inline(always)]
-    pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: SenderComponents) -> Self {
+    pub(super) fn with(config: &Config, initial_tsn: Tsn, components: SenderComponents) -> Self {
         Self {
             profile: SenderProfile::of(&config.profile),
             bundling: config.bundling,
@@ -62,8 +62,8 @@ impl Sender {
             most_unacknowledged: most_unacknowledged(config),
             initial_tsn,
             streams: 0,
-            queue: SendQueue::of(kit.scheduler),
-            in_use: kit.in_use,
+            queue: SendQueue::of(components.scheduler),
+            in_use: components.in_use,
             outstanding: Outstanding::new(initial_tsn),
             gaps: Vec::new(),
             reneged_on: None,
@@ -80,15 +80,15 @@ impl Sender {
             quiet_since: 0,
             finishing: false,
             echoed: false,
-            abandoning: None,
+            pr_sctp: None,
             receipts: None,
             sent_streams: None,
             forward_due: false,
             tsns_reset: false,
             statistics: SenderCounters::default(),
             burst: Burst::default(),
-            cmt: kit.cmt,
-            watch: kit.watch,
+            cmt: components.cmt,
+            optional_recovery: components.optional_recovery,
             blocks: Vec::new(),
             acks: Vec::new(),
             last_data_at: 0,

@@ -85,7 +85,7 @@ impl OptionalRecovery {
 impl Sender {
     /// Whether losses are detected by time (RACK).
     pub(super) fn finds_by_time(&self) -> bool {
-        self.watch.as_ref().is_some_and(|it| it.rack)
+        self.optional_recovery.as_ref().is_some_and(|it| it.rack)
     }
 
     /// Number of a sent chunk, which does not wrap around: 0 for the first chunk of the
@@ -177,7 +177,10 @@ impl Sender {
     ) {
         let number = self.number_of(tsn);
         let transmission = RackTransmission { sent_at, number };
-        let recovery = self.watch.as_mut().and_then(|it| it.f_rto.as_mut());
+        let recovery = self
+            .optional_recovery
+            .as_mut()
+            .and_then(|it| it.f_rto.as_mut());
         if let Some(recovery) = recovery {
             recovery.on_acknowledged(tsn, sent_at);
         }
@@ -205,7 +208,7 @@ impl Sender {
         let Some(sampler) = &mut entry.sampler else {
             return;
         };
-        if self.watch.as_ref().is_some_and(|it| it.no_loss) {
+        if self.optional_recovery.as_ref().is_some_and(|it| it.no_loss) {
             sampler.forget(transmission);
         } else if let Some(lost) = sampler.on_lost(transmission) {
             entry.cc.on_packet_lost(&lost);
@@ -214,9 +217,9 @@ impl Sender {
 
     /// Records the duplicate TSNs in the current SACK.
     pub(super) fn note_duplicates(&mut self, duplicates: impl Iterator<Item = Tsn>) {
-        if let Some(watch) = &mut self.watch {
-            watch.duplicates.clear();
-            watch.duplicates.extend(duplicates);
+        if let Some(recovery) = &mut self.optional_recovery {
+            recovery.duplicates.clear();
+            recovery.duplicates.extend(duplicates);
         }
     }
 
@@ -231,8 +234,8 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        let watch = self.watch.as_mut();
-        let duplicates = watch.map(|watch| std::mem::take(&mut watch.duplicates));
+        let recovery = self.optional_recovery.as_mut();
+        let duplicates = recovery.map(|recovery| std::mem::take(&mut recovery.duplicates));
         let duplicates = duplicates.unwrap_or_default();
         self.undo_if_spurious(now, &duplicates, paths, trace);
         self.step_f_rto(now, paths, trace);
@@ -247,9 +250,9 @@ impl Sender {
                 sampler.on_app_limited(entry.flightsize);
             }
         }
-        if let Some(watch) = &mut self.watch {
-            watch.duplicates = duplicates;
-            watch.duplicates.clear();
+        if let Some(recovery) = &mut self.optional_recovery {
+            recovery.duplicates = duplicates;
+            recovery.duplicates.clear();
         }
     }
 
@@ -258,7 +261,10 @@ impl Sender {
     #[cold]
     pub(super) fn note_cut(&mut self, now: Nanos, id: PathId, flight: u64, paths: &mut Paths) {
         self.remember_window(id, paths);
-        let proportional = self.watch.as_ref().is_some_and(|it| it.proportional);
+        let proportional = self
+            .optional_recovery
+            .as_ref()
+            .is_some_and(|it| it.proportional);
         let entry = paths.get_mut(id);
         if let Some(state) = &mut entry.rack {
             state.cut_at = now;

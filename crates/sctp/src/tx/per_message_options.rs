@@ -87,7 +87,7 @@ impl Sender {
     /// else the usual path.
     #[inline(always)]
     pub(super) fn path_for_new(&self, paths: &Paths) -> PathId {
-        let wanted = self.queue.next_course().and_then(|it| it.address);
+        let wanted = self.queue.next_route().and_then(|it| it.address);
         let found = wanted.and_then(|address| paths.find(address));
         found
             .filter(|id| paths.get(*id).state == PathState::Active)
@@ -98,9 +98,9 @@ impl Sender {
     /// data so far.
     #[cold]
     pub(super) fn joins(&mut self, id: PathId, alone: bool, paths: &Paths) -> bool {
-        let course = self.queue.next_course().unwrap_or_default();
-        let any_path = self.cmt.is_some() && course.address.is_none();
+        let route = self.queue.next_route().unwrap_or_default();
+        let any_path = self.cmt.is_some() && route.address.is_none();
         let goes_here = alone || any_path || self.path_for_new(paths) == id;
-        goes_here && self.keys.join(course.key, alone)
+        goes_here && self.keys.join(route.key, alone)
     }
 }

@@ -127,7 +127,7 @@ impl Sender {
             self.forget_recovery(id);
         }
         self.mark(sending.tsn, false, paths);
-        self.statistics.seldom().fast_retransmits += 1;
+        self.statistics.rare().fast_retransmits += 1;
         let number = self.number(sending.tsn);
         trace.record(now, Probe::FastRetransmit, id.0.into(), number);
         let news = state.timeout_until.is_none() || since_cut;
@@ -199,7 +199,7 @@ impl Sender {
     /// is reported, and no recovery is in progress.
     fn may_probe(&self, entry: &PathEntry) -> bool {
         let state = entry.rack.as_ref();
-        self.watch.as_ref().is_some_and(|it| it.probes)
+        self.optional_recovery.as_ref().is_some_and(|it| it.probes)
             && entry.flightsize > 0
             && self.outstanding.gap_acked() == 0
             && self.outstanding.first_marked().is_none()
@@ -212,12 +212,12 @@ impl Sender {
         let entry = paths.get_mut(id);
         let alone = entry.flightsize <= entry.max_packet as u64;
         let (srtt, expiry) = (entry.rto.srtt(), entry.t3_deadline);
-        let (Some(state), Some(watch)) = (&mut entry.rack, &self.watch) else {
+        let (Some(state), Some(recovery)) = (&mut entry.rack, &self.optional_recovery) else {
             return;
         };
         match expiry {
             Some(expiry) if may => {
-                let after = tail_probe::timeout(srtt, alone, watch.most_delay);
+                let after = tail_probe::timeout(srtt, alone, recovery.most_delay);
                 state.tail.arm(now, after, expiry);
             }
             _ => state.tail.disarm(),
@@ -229,7 +229,7 @@ impl Sender {
         if self.forget_probe() != Some(id) {
             return self.arm_probe(now, id, paths);
         }
-        self.statistics.seldom().tail_probes += 1;
+        self.statistics.rare().tail_probes += 1;
         let entry = paths.get_mut(id);
         if let Some(state) = &mut entry.rack {
             state.tail.on_sent(self.statistics.chunks_sent, again);
@@ -238,8 +238,8 @@ impl Sender {
     }
 
     fn set_no_loss(&mut self, is: bool) {
-        if let Some(watch) = &mut self.watch {
-            watch.no_loss = is;
+        if let Some(recovery) = &mut self.optional_recovery {
+            recovery.no_loss = is;
         }
     }
 
@@ -252,7 +252,7 @@ impl Sender {
 
     /// Cancels a due probe, and returns its path.
     pub(super) fn forget_probe(&mut self) -> Option<PathId> {
-        let due = self.watch.as_mut()?.due.take();
+        let due = self.optional_recovery.as_mut()?.due.take();
         if due.is_some() {
             self.outstanding.look_no_more();
         }
@@ -262,13 +262,13 @@ impl Sender {
     /// Path on which a probe is due.
     #[cold]
     pub(super) fn probe_due(&self) -> Option<PathId> {
-        Some(self.watch.as_ref()?.due?.path)
+        Some(self.optional_recovery.as_ref()?.due?.path)
     }
 
     /// Path on which a retransmission of chunk `tsn` is due as a probe.
     #[cold]
     pub(super) fn probed_by(&self, tsn: Tsn) -> Option<PathId> {
-        let due = self.watch.as_ref()?.due?;
+        let due = self.optional_recovery.as_ref()?.due?;
         (due.repeats == Some(tsn)).then_some(due.path)
     }
 
@@ -335,8 +335,8 @@ impl Sender {
         self.burst.restart(now);
         // Cancel a due probe on another path, because T3-rtx covers its data.
         self.forget_probe();
-        if let Some(watch) = &mut self.watch {
-            watch.due = Some(ProbeDue { path: id, repeats });
+        if let Some(recovery) = &mut self.optional_recovery {
+            recovery.due = Some(ProbeDue { path: id, repeats });
             self.outstanding.look_closer();
         }
     }

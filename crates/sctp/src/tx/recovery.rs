@@ -33,7 +33,11 @@ impl Sender {
     /// probes. If it used the usual path of retransmissions, two paths could alternate and restart
     /// T3-rtx each time, so that the timer would never expire.
     pub(super) fn retransmission_path(&self, tsn: Tsn, paths: &Paths) -> Option<PathId> {
-        if let Some(path) = self.watch.as_ref().and_then(|_| self.probed_by(tsn)) {
+        if let Some(path) = self
+            .optional_recovery
+            .as_ref()
+            .and_then(|_| self.probed_by(tsn))
+        {
             return Some(path);
         }
         let chunk = self.outstanding.get(tsn)?;
@@ -160,7 +164,7 @@ impl Sender {
             chunk.missing_reports = 0;
         }
         self.mark(tsn, false, paths);
-        self.statistics.seldom().fast_retransmits += 1;
+        self.statistics.rare().fast_retransmits += 1;
         self.acks[usize::from(path.0)].lost += 1;
         trace.record(now, Probe::FastRetransmit, path.0.into(), self.number(tsn));
         true
@@ -224,7 +228,7 @@ impl Sender {
             }
         }
         entry.marked_bytes += bytes;
-        if self.watch.is_some() && before == ChunkState::InFlight {
+        if self.optional_recovery.is_some() && before == ChunkState::InFlight {
             self.note_lost(tsn, paths);
         }
         let entry = paths.get_mut(path);
@@ -330,7 +334,7 @@ impl Sender {
         let answered = self.mark_has_answered(id, paths);
         let entry = paths.get_mut(id);
         let before = window(entry);
-        if self.watch.is_some() {
+        if self.optional_recovery.is_some() {
             let flight = entry.flightsize + entry.marked_bytes;
             self.note_cut(now, id, flight, paths);
         }
@@ -402,7 +406,7 @@ impl Sender {
         }
         let entry = paths.get_mut(id);
         entry.rto.back_off();
-        self.statistics.seldom().timeouts += 1;
+        self.statistics.rare().timeouts += 1;
         entry.decay_at = OptionalNanos::NONE;
         if is_loss {
             let cwnd_alone = self.profile.retransmissions_wait_for_sack;
@@ -432,7 +436,7 @@ impl Sender {
             entry.start_t3(now);
         }
         self.restart_after_timeout(now, id);
-        if is_loss && self.watch.is_some() {
+        if is_loss && self.optional_recovery.is_some() {
             self.begin_f_rto(now, id, earliest, windows, paths);
         }
         self.trace_flight(now, id, paths.get(id), trace);

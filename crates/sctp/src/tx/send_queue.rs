@@ -97,7 +97,7 @@ struct Queued {
     /// Abandonment policy of the message, and the number of the delivery receipt that its user
     /// requested; `None` if it has neither.
     terms: Option<Box<PrPolicy>>,
-    course: Option<Box<MessageRoute>>,
+    route: Option<Box<MessageRoute>>,
 }
 
 #[derive(Debug, Default)]
@@ -142,7 +142,7 @@ struct Started {
     whole: Bytes,
     /// Abandonment policy and user data of the whole message, if it may be abandoned.
     terms: Option<Box<(PrPolicy, Bytes)>>,
-    course: Option<Box<MessageRoute>>,
+    route: Option<Box<MessageRoute>>,
 }
 
 impl Started {
@@ -191,7 +191,7 @@ pub(super) struct SendQueue {
     paused: Option<Box<Paused>>,
     /// Whether any message so far had a destination address or key, so that each message must be
     /// checked.
-    has_courses: bool,
+    has_routes: bool,
     /// Context value that the user gave for the next message (RFC 9260 §11.1.5).
     context: u32,
 }
@@ -233,19 +233,19 @@ impl SendQueue {
         message: Message,
         immediate: bool,
         terms: Option<Box<PrPolicy>>,
-        course: Option<Box<MessageRoute>>,
+        route: Option<Box<MessageRoute>>,
     ) {
         debug_assert!(
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
         );
-        self.has_courses |= course.is_some();
+        self.has_routes |= route.is_some();
         let queued = Queued {
             message,
             immediate,
             context: self.context,
             terms,
-            course,
+            route,
         };
         if self.deferred.is_some() {
             return self.push_deferrable(queue_id, queued);
@@ -554,7 +554,7 @@ impl SendQueue {
             immediate,
             context,
             terms,
-            course,
+            route,
         }) = queue.pop_front()
         else {
             return;
@@ -586,7 +586,7 @@ impl SendQueue {
             context,
             untouched: true,
             terms,
-            course,
+            route,
         });
     }
 }

@@ -27,11 +27,11 @@ impl Sender {
     /// Called before cwnd of a path is reduced for a loss. If cwnd is reduced a second time,
     /// neither reduction can be undone.
     pub(super) fn remember_window(&mut self, id: PathId, paths: &Paths) {
-        let Some(watch) = self.watch.as_mut().filter(|it| it.undoes) else {
+        let Some(recovery) = self.optional_recovery.as_mut().filter(|it| it.undoes) else {
             return;
         };
         let entry = paths.get(id);
-        watch.reduction_undo = Some(ReductionUndo {
+        recovery.reduction_undo = Some(ReductionUndo {
             path: id,
             cwnd: entry.cc.cwnd_exact(),
             ssthresh: entry.cc.ssthresh(),
@@ -41,15 +41,16 @@ impl Sender {
 
     /// Must be called after a timeout, because later duplicates do not show whether data was lost.
     pub(super) fn forget_undo(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.reduction_undo = None;
+        if let Some(recovery) = &mut self.optional_recovery {
+            recovery.reduction_undo = None;
         }
     }
 
     /// Records that a chunk was retransmitted.
     pub(super) fn count_sent_again(&mut self, tsn: Tsn) {
-        let watch = self.watch.as_mut();
-        if let Some(reduction_undo) = watch.and_then(|watch| watch.reduction_undo.as_mut()) {
+        let recovery = self.optional_recovery.as_mut();
+        if let Some(reduction_undo) = recovery.and_then(|recovery| recovery.reduction_undo.as_mut())
+        {
             reduction_undo.doubtful.push_back(tsn);
             if reduction_undo.doubtful.len() > MAX_SENT_AGAIN {
                 self.forget_undo();
@@ -66,8 +67,9 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        let watch = self.watch.as_mut();
-        let Some(reduction_undo) = watch.and_then(|watch| watch.reduction_undo.as_mut()) else {
+        let recovery = self.optional_recovery.as_mut();
+        let Some(reduction_undo) = recovery.and_then(|recovery| recovery.reduction_undo.as_mut())
+        else {
             return;
         };
         let before = reduction_undo.doubtful.len();
@@ -91,7 +93,7 @@ impl Sender {
         let shown = window(entry);
         entry.cc.on_undo(cwnd, ssthresh);
         (entry.prr, entry.most_in_flight) = (None, OptionalNanos::NONE);
-        self.statistics.seldom().reductions_undone += 1;
+        self.statistics.rare().reductions_undone += 1;
         trace_window(now, id, entry, shown, trace);
     }
 }

@@ -21,7 +21,7 @@ impl Sender {
     }
 
     /// Sending progress, for [`Self::through`] and [`Self::has_acknowledged`].
-    pub(crate) fn course(&self) -> (Tsn, Tsn, usize) {
+    pub(crate) fn send_progress(&self) -> (Tsn, Tsn, usize) {
         let acknowledged = self.outstanding.cumulative_point();
         (
             acknowledged,
@@ -74,7 +74,7 @@ impl Sender {
         self.highest_newly_acked = None;
         self.probe = None;
         self.forward_due = false;
-        if let Some(abandoning) = &mut self.abandoning {
+        if let Some(abandoning) = &mut self.pr_sctp {
             abandoning.begin_anew(next.prev());
         }
         for (_, entry) in paths.iter_mut() {

@@ -3,7 +3,7 @@
 use anabranch_settings::{Kind, KindEntry, KindError, SettingValue, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{DELAY, Propagation, TIME, Varying, no_reordering};
+use super::{DELAY, Propagation, TIME, TimeVarying, no_reordering};
 use crate::packet::Packet;
 use crate::rng::Rng;
 use crate::step_function::StepFunction;
@@ -24,7 +24,7 @@ kind! {
     /// A delay with a random part for each packet (jitter).
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "jitter", |config, ()| {
         let spread = config.distribution.of(config.jitter);
-        Ok(Box::new(Jitter::new(Varying::new(config.delay), spread)))
+        Ok(Box::new(Jitter::new(TimeVarying::new(config.delay), spread)))
     };
 }
 
@@ -48,7 +48,7 @@ kind! {
             return Err(KindError::together("`delays` is empty; one at least is needed"));
         }
         let spread = Spread::Listed(config.delays);
-        Ok(Box::new(Jitter::new(Varying::new(config.delay), spread)))
+        Ok(Box::new(Jitter::new(TimeVarying::new(config.delay), spread)))
     };
 }
 

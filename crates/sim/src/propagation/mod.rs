@@ -11,7 +11,7 @@ use anabranch_transport::Nanos;
 pub use fixed::ConstantDelay;
 pub use jitter::{Jitter, Spread};
 pub use satellites::{SatellitePropagation, catalogue};
-pub use time_varying::Varying;
+pub use time_varying::TimeVarying;
 
 use crate::packet::Packet;
 use crate::rng::Rng;

@@ -20,20 +20,20 @@ kind! {
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "deterministic", |config, ()| {
         Ok(match config.delay.as_constant() {
             Some(delay) => Box::new(ConstantDelay(delay)),
-            None => Box::new(Varying::new(config.delay)),
+            None => Box::new(TimeVarying::new(config.delay)),
         })
     };
 }
 
 /// Propagation model whose delay depends on the departure of a packet's last bit.
 #[derive(Clone, Debug)]
-pub struct Varying {
+pub struct TimeVarying {
     fixed: Option<Nanos>,
     least: Nanos,
     delay: Cursor<Nanos>,
 }
 
-impl Varying {
+impl TimeVarying {
     /// Creates the model for a delay in nanoseconds as a step function of time.
     pub fn new(delay: StepFunction<Nanos>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Varying {
     }
 }
 
-impl Propagation for Varying {
+impl Propagation for TimeVarying {
     fn delay(&mut self, at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
         self.delay.at(at).0
     }

@@ -172,7 +172,7 @@ impl PacketTiming for AssignedSatellites {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::testing::{Bench, MS};
+    use super::super::testing::{MS, QueueTester};
     use super::*;
 
     const BASE: LeoAccessConfig = LeoAccessConfig {
@@ -187,16 +187,16 @@ mod tests {
     };
 
     /// A test bench in which a packet of 1500 bytes takes 10 ms at the maximum rate.
-    fn bench(config: LeoAccessConfig) -> Bench {
+    fn bench(config: LeoAccessConfig) -> QueueTester {
         let mut queue = LeoAccess::new(config).expect("a queue");
         let mut rate = Some(1_200_000.into());
         queue.take_rate(&mut rate).expect("a rate");
         assert!(rate.is_none());
-        Bench::new(Box::new(queue), Ecn::NotEct)
+        QueueTester::new(Box::new(queue), Ecn::NotEct)
     }
 
     /// Departure times between `from` and `until`, milliseconds.
-    fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<Nanos> {
+    fn departures(bench: &mut QueueTester, from: Nanos, until: Nanos) -> Vec<Nanos> {
         let times = (from * MS..=until * MS).step_by(MS as usize);
         let gone = times.filter(|&at| bench.go([at])[0].is_some());
         gone.map(|at| at / MS).collect()
@@ -272,7 +272,7 @@ mod tests {
         queue
             .take_rate(&mut Some(1_200_000.into()))
             .expect("a rate");
-        let mut bench = Bench::new(Box::new(queue), Ecn::NotEct);
+        let mut bench = QueueTester::new(Box::new(queue), Ecn::NotEct);
         bench.come(0, 6000, 1);
         assert_eq!(departures(&mut bench, 0, 70_000).len(), 6000);
         assert_eq!(bench.busy(70_000 * MS), 60_000 * MS);

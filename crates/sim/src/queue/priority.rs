@@ -133,12 +133,12 @@ impl QueueDiscipline for Priority {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::testing::Bench;
+    use super::super::testing::QueueTester;
     use super::*;
 
-    fn queue(order: &[PriorityClass], limit: usize) -> Bench {
+    fn queue(order: &[PriorityClass], limit: usize) -> QueueTester {
         let queue = Priority::new(order, QueueLimit::Packets(limit)).expect("a queue");
-        Bench::new(Box::new(queue), Ecn::NotEct)
+        QueueTester::new(Box::new(queue), Ecn::NotEct)
     }
 
     #[test]

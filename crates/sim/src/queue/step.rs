@@ -97,16 +97,16 @@ impl QueueDiscipline for Step {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::testing::{Bench, MS, SIZE};
+    use super::super::testing::{MS, QueueTester, SIZE};
     use super::*;
 
-    fn bench(threshold: QueueLimit, mark_only: bool, limit: QueueLimit, ecn: Ecn) -> Bench {
+    fn bench(threshold: QueueLimit, mark_only: bool, limit: QueueLimit, ecn: Ecn) -> QueueTester {
         let step = Step::new(StepConfig {
             threshold,
             mark_only,
             limit,
         });
-        let mut bench = Bench::new(Box::new(step.unwrap()), ecn);
+        let mut bench = QueueTester::new(Box::new(step.unwrap()), ecn);
         bench.in_service.add(SIZE);
         bench
     }

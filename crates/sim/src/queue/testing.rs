@@ -15,7 +15,7 @@ pub(super) const MS: Nanos = MILLISECOND;
 pub(super) const SIZE: usize = 1500;
 
 /// A discipline under test; packets are numbered in the order of arrival.
-pub(super) struct Bench {
+pub(super) struct QueueTester {
     queue: Box<dyn QueueDiscipline>,
     rng: Rng,
     pub ecn: Ecn,
@@ -30,7 +30,7 @@ pub(super) struct Bench {
     pub marked: Vec<u64>,
 }
 
-impl Bench {
+impl QueueTester {
     pub fn new(queue: Box<dyn QueueDiscipline>, ecn: Ecn) -> Self {
         Self {
             queue,

@@ -137,7 +137,7 @@ impl QueueDiscipline for TokenBucket {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::testing::{Bench, MS};
+    use super::super::testing::{MS, QueueTester};
     use super::*;
 
     /// A bucket of three packets at 1.2 Mbit/s, which is a packet of 1500 bytes every 10 ms.
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_shaper_lets_a_burst_pass_and_the_rest_wait() {
-        let mut queue = Bench::new(Box::new(bucket(false)), Ecn::NotEct);
+        let mut queue = QueueTester::new(Box::new(bucket(false)), Ecn::NotEct);
         assert_eq!(queue.come(0, 10, 1), 0);
         let out = queue.go([0, 0, 0, 0, 10 * MS - 1, 10 * MS, 10 * MS, 20 * MS]);
         let expected = [
@@ -180,9 +180,9 @@ mod tests {
     /// them.
     #[test]
     fn the_envelope_holds_and_is_used_up() {
-        let mut bench = Bench::new(Box::new(bucket(false)), Ecn::NotEct);
+        let mut bench = QueueTester::new(Box::new(bucket(false)), Ecn::NotEct);
         bench.come(0, 20, 1);
-        let passed = |until: Nanos, bench: &mut Bench| {
+        let passed = |until: Nanos, bench: &mut QueueTester| {
             let asked = (0..=until).step_by(MS as usize);
             bench.go(asked).into_iter().flatten().count()
         };
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_policer_drops_what_finds_no_tokens() {
-        let mut queue = Bench::new(Box::new(bucket(true)), Ecn::NotEct);
+        let mut queue = QueueTester::new(Box::new(bucket(true)), Ecn::NotEct);
         assert_eq!(queue.come(0, 10, 1), 7);
         assert_eq!(queue.go([0; 4]), [Some(0), Some(1), Some(2), None]);
         assert_eq!(queue.come(9 * MS, 1, 1), 1);

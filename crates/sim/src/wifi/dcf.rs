@@ -11,7 +11,7 @@ use rand_pcg::Pcg32;
 
 use super::backoff::{Backoff, Interrupted};
 use super::frame::{Frame, FrameKind, StationId};
-use super::ledger::{StationStats, WifiDropReason};
+use super::medium_counts::{StationStats, WifiDropReason};
 use super::parameters::{AfterError, IdleAccess, WifiParameters};
 use super::phy::{PhyTiming, duration_field};
 

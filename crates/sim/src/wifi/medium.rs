@@ -14,7 +14,7 @@ use super::backoff::backoff_stream;
 use super::dcf::{Dcf, Exchange, Expired, Finished, NO_DEADLINE, Rules};
 use super::event_queue::{Air, Deadlines, Transmission};
 use super::frame::{Frame, FrameTrace, MacAddress, StationId};
-use super::ledger::{MediumCounts, StationStats, WifiDropReason};
+use super::medium_counts::{MediumCounts, StationStats, WifiDropReason};
 use super::outcome::{DeliveredPacket, DroppedPacket, TransmissionOutcome};
 use super::parameters::{ParameterError, WifiParameters};
 use super::phy::{PhyTiming, SignalEnd, StationReceiver, TransmissionId};
@@ -65,12 +65,12 @@ pub struct Medium<P> {
     /// Number of instants with at least one event.
     instants: u64,
     events: u64,
-    ledger: MediumCounts,
+    counts: MediumCounts,
     outcomes: VecDeque<TransmissionOutcome<P>>,
     frame_traces: Option<Vec<FrameTrace>>,
     /// Propagation between all stations, if every station hears all others; computed when the first
     /// packet arrives.
-    mesh: Option<SingleDomain>,
+    single_domain: Option<SingleDomain>,
     /// Number of stations that have a packet to send.
     backlogged: usize,
     /// The only frame on the air, if it has begun at all stations and is held (see the module
@@ -104,10 +104,10 @@ impl<P> Medium<P> {
             now: 0,
             instants: 0,
             events: 0,
-            ledger: MediumCounts::default(),
+            counts: MediumCounts::default(),
             outcomes: VecDeque::new(),
             frame_traces: None,
-            mesh: None,
+            single_domain: None,
             backlogged: 0,
             held: None,
             holding: false,
@@ -128,7 +128,7 @@ impl<P> Medium<P> {
         if !(position.x.is_finite() && position.y.is_finite()) {
             return Err(ParameterError::Position);
         }
-        if self.ledger.offered > 0 {
+        if self.counts.offered > 0 {
             return Err(ParameterError::Late);
         }
         let id = u16::try_from(self.stations.len())
@@ -173,8 +173,8 @@ impl<P> Medium<P> {
     /// Advances to `now`, and queues a packet of `bytes` bytes at `station` for the station `to`.
     ///
     /// # Errors
-    /// The packet and the reason, if the queue is full or the packet is too long. The ledger counts
-    /// the drop; no outcome is reported for it.
+    /// The packet and the reason, if the queue is full or the packet is too long. The packet counts
+    /// include the drop; no outcome is reported for it.
     ///
     /// # Panics
     /// If `station` or `to` is not a station of this medium, or if they are equal.
@@ -190,11 +190,11 @@ impl<P> Medium<P> {
             to.index() < self.stations.len() && to != station,
             "a packet from {station:?} for {to:?}"
         );
-        if self.ledger.offered == 0 {
-            self.mesh = SingleDomain::of(&self.stations, &self.rules);
+        if self.counts.offered == 0 {
+            self.single_domain = SingleDomain::of(&self.stations, &self.rules);
         }
         self.run_until(now);
-        self.ledger.offered += 1;
+        self.counts.offered += 1;
         let parameters = &self.rules.parameters;
         let sender = &mut self.stations[station.index()];
         let refusal = if bytes > parameters.longest_packet {
@@ -205,7 +205,7 @@ impl<P> Medium<P> {
             None
         };
         if let Some(reason) = refusal {
-            self.ledger.dropped[reason as usize] += 1;
+            self.counts.dropped[reason as usize] += 1;
             return Err(DroppedPacket {
                 at: now,
                 from: station,
@@ -215,7 +215,7 @@ impl<P> Medium<P> {
                 payload,
             });
         }
-        self.ledger.waiting += 1;
+        self.counts.waiting += 1;
         sender.queue.push_back(QueuedPacket {
             to,
             bytes,
@@ -343,8 +343,8 @@ impl<P> Medium<P> {
     }
 
     /// Packet counts of the medium.
-    pub fn ledger(&self) -> MediumCounts {
-        self.ledger
+    pub fn counts(&self) -> MediumCounts {
+        self.counts
     }
 
     /// Frame counts of `station`.
@@ -505,8 +505,8 @@ impl<P> Medium<P> {
             return;
         };
         if let Some(payload) = packet.payload.take() {
-            self.ledger.waiting -= 1;
-            self.ledger.delivered += 1;
+            self.counts.waiting -= 1;
+            self.counts.delivered += 1;
             let bytes = packet.bytes;
             self.outcomes
                 .push_back(TransmissionOutcome::Delivered(DeliveredPacket {
@@ -546,8 +546,8 @@ impl<P> Medium<P> {
         let QueuedPacket { to, bytes, payload } = packet;
         match payload {
             Some(payload) => {
-                self.ledger.waiting -= 1;
-                self.ledger.dropped[reason as usize] += 1;
+                self.counts.waiting -= 1;
+                self.counts.dropped[reason as usize] += 1;
                 self.outcomes
                     .push_back(TransmissionOutcome::Dropped(DroppedPacket {
                         at,
@@ -558,7 +558,7 @@ impl<P> Medium<P> {
                         payload,
                     }));
             }
-            None => self.ledger.delivered_unconfirmed += 1,
+            None => self.counts.delivered_unconfirmed += 1,
         }
     }
 }

@@ -10,7 +10,7 @@
 //! - [`medium`]: transports signals between stations, and packets to their receivers;
 //! - [`outcome`]: packets that were delivered or dropped;
 //! - [`parameters`]: all numeric parameters, with two named sets;
-//! - [`ledger`]: counters of packets and frames.
+//! - [`medium_counts`]: counters of packets and frames.
 //!
 //! Collisions, hidden stations and captures are not modelled separately, because they result from
 //! the times at which signals reach the stations.
@@ -23,8 +23,8 @@ mod backoff;
 mod dcf;
 mod event_queue;
 pub mod frame;
-pub mod ledger;
 pub mod medium;
+pub mod medium_counts;
 pub mod outcome;
 pub mod parameters;
 pub mod phy;
@@ -34,8 +34,8 @@ pub mod propagation;
 mod tests;
 
 pub use frame::{Frame, FrameKind, FrameTrace, MacAddress, StationId};
-pub use ledger::{MediumCounts, StationStats, WifiDropReason};
 pub use medium::Medium;
+pub use medium_counts::{MediumCounts, StationStats, WifiDropReason};
 pub use outcome::{DeliveredPacket, DroppedPacket, TransmissionOutcome};
 pub use parameters::{
     AfterError, BackoffRange, IdleAccess, ParameterError, ResponseTimeout, WifiParameters,

@@ -3,7 +3,7 @@
 use anabranch_transport::Nanos;
 
 use super::frame::StationId;
-use super::ledger::WifiDropReason;
+use super::medium_counts::WifiDropReason;
 
 /// A packet that has arrived at its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::World;
 use crate::crossing::Crossing;
 use crate::error::{BuildError, RunError};
 use crate::ids::{LinkDirection, LinkId};
-use crate::ledger::WorkCounts;
+use crate::packet_counts::WorkCounts;
 use crate::scheduler::EventKey;
 use crate::topology::simplex_link;
 
@@ -22,11 +22,11 @@ impl World {
     /// 3. [`World::run_window`] from the beginning of the window; it returns the end of the window.
     ///
     /// Statistics of a link belong to the part of the node that sends, and statistics of an agent
-    /// to the part of its node. The counters of the ledger and of the progress must be added over
-    /// all parts. Nodes of [`Topology::inseparable`](crate::Topology::inseparable) pairs must have
-    /// the same part. Agents must be attached before the division. A world with captures should not
-    /// be divided, because the packets in a capture have numbers that count the packets of all
-    /// nodes.
+    /// to the part of its node. The packet counts and the counters of the progress must be added
+    /// over all parts. Nodes of [`Topology::inseparable`](crate::Topology::inseparable) pairs must
+    /// have the same part. Agents must be attached before the division. A world with captures
+    /// should not be divided, because the packets in a capture have numbers that count the packets
+    /// of all nodes.
     ///
     /// # Errors
     /// [`BuildError::Owners`] if the number of owners is not that of the nodes;

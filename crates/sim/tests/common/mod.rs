@@ -171,7 +171,7 @@ impl Line {
 
     pub fn run(mut self, end: Nanos) -> Self {
         self.world.run_until(end).unwrap();
-        self.world.ledger().check().unwrap();
+        self.world.packet_counts().check().unwrap();
         self
     }
 

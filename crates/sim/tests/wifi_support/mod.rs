@@ -173,7 +173,7 @@ pub fn saturate(
         .chain([&sink])
         .map(|&station| medium.stats(station))
         .collect();
-    let (ledger, events) = (medium.ledger(), medium.events());
+    let (ledger, events) = (medium.counts(), medium.events());
     Saturated {
         delivered,
         seconds: seconds as f64,

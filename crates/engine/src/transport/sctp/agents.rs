@@ -69,7 +69,7 @@ pub struct SourceAgent {
     /// Send options of all messages, according to the settings.
     options: SendOptions,
     links: Follower,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
     resuming: Option<Resuming>,
 }
 
@@ -79,7 +79,7 @@ impl SourceAgent {
         endpoint: Endpoint,
         config: SourceConfig,
         feed: Feed,
-        tally: SharedFlowStats,
+        flow_stats: SharedFlowStats,
         links: Follower,
         resuming: Option<Resuming>,
     ) -> Self {
@@ -100,7 +100,7 @@ impl SourceAgent {
             shut: false,
             options,
             links,
-            tally,
+            flow_stats,
             resuming,
         }
     }
@@ -192,18 +192,18 @@ impl SourceAgent {
 
     /// Whether messages carry their numbers in the stamp.
     fn is_numbered(&self) -> bool {
-        self.config.numbered || self.tally.borrow().once.is_some()
+        self.config.numbered || self.flow_stats.borrow().once.is_some()
     }
 
     /// Records in the statistics that the transport has accepted the message, or its first piece.
     fn tell_taken(&mut self, now: Nanos, stream: Option<u16>, message: &Message) {
-        let mut tally = self.tally.borrow_mut();
-        if let Some(once) = &mut tally.once {
+        let mut flow_stats = self.flow_stats.borrow_mut();
+        if let Some(once) = &mut flow_stats.once {
             once.accept();
         }
         if self.given == 0 {
             let key = stream.map_or(Key::Number(self.accepted), Key::Stream);
-            tally.begin(now, key, message);
+            flow_stats.begin(now, key, message);
         }
     }
 
@@ -230,7 +230,8 @@ impl SourceAgent {
         };
         while let Some(part) = association.poll_part() {
             let (key, bytes) = (Key::Stream(part.stream), part.payload.len() as u64);
-            if self.tally.borrow_mut().arrive(now, key, bytes).complete {
+            let arrival = self.flow_stats.borrow_mut().arrive(now, key, bytes);
+            if arrival.complete {
                 self.feed.answered(now);
             }
         }
@@ -269,10 +270,10 @@ impl SourceAgent {
                     resuming.end();
                 }
                 if reason != CloseReason::Shutdown {
-                    self.tally.borrow_mut().failed = Some(reason.to_string());
+                    self.flow_stats.borrow_mut().failed = Some(reason.to_string());
                 }
             }
-            Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
+            Event::StreamLimitMet { .. } => self.flow_stats.borrow_mut().stream_limits_met += 1,
             _ => {}
         }
     }
@@ -283,9 +284,9 @@ impl SourceAgent {
         let Some(association) = association.and_then(|id| self.endpoint.association_mut(id)) else {
             return;
         };
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         for sample in association.trace_mut().drain() {
-            tally.sample(sample);
+            flow_stats.sample(sample);
         }
     }
 }
@@ -299,16 +300,16 @@ impl Agent for SourceAgent {
         {
             Ok(id) => {
                 self.association = Some(id);
-                let probes = self.tally.borrow().sender_probes();
+                let probes = self.flow_stats.borrow().sender_probes();
                 if let Some(association) = self.endpoint.association_mut(id) {
                     *association.trace_mut() = Trace::new(probes);
                     let primary = association.paths().primary();
                     let cwnd = association.paths().get(primary).cwnd();
-                    self.tally.borrow_mut().first_window(now, cwnd as f64);
+                    self.flow_stats.borrow_mut().first_window(now, cwnd as f64);
                 }
                 resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
             }
-            Err(error) => self.tally.borrow_mut().failed = Some(error.to_string()),
+            Err(error) => self.flow_stats.borrow_mut().failed = Some(error.to_string()),
         }
         self.top_up(now);
     }
@@ -371,7 +372,7 @@ pub struct SinkAgent {
     /// Answers that are due: the stream, and the bytes that are not sent yet.
     answers: VecDeque<(u16, u64)>,
     zeros: Bytes,
-    tally: SharedFlowStats,
+    flow_stats: SharedFlowStats,
     links: Follower,
     /// Packets of the endpoint's last batch, without the first one.
     waiting: VecDeque<(Transmit, Bytes)>,
@@ -390,12 +391,12 @@ impl SinkAgent {
         stamped: bool,
         fragment: u64,
         rate: Option<u64>,
-        tally: SharedFlowStats,
+        flow_stats: SharedFlowStats,
         links: Follower,
         resuming: Option<Resuming>,
     ) -> Self {
         endpoint.listen(true);
-        let probes = tally.borrow().receiver_probes();
+        let probes = flow_stats.borrow().receiver_probes();
         Self {
             endpoint,
             association: None,
@@ -406,7 +407,7 @@ impl SinkAgent {
             begun: BTreeMap::new(),
             answers: VecDeque::new(),
             zeros: Bytes::new(),
-            tally,
+            flow_stats,
             links,
             waiting: VecDeque::new(),
             drained: false,
@@ -444,9 +445,9 @@ impl SinkAgent {
         let Some(association) = first.and_then(|id| self.endpoint.association_mut(id)) else {
             return;
         };
-        let mut tally = self.tally.borrow_mut();
+        let mut flow_stats = self.flow_stats.borrow_mut();
         let reader = &mut self.reader;
-        let unwatched = !self.stamped && tally.is_unwatched();
+        let unwatched = !self.stamped && flow_stats.is_unwatched();
         loop {
             reader.behind = !reader.is_ready(now);
             if reader.behind {
@@ -462,11 +463,11 @@ impl SinkAgent {
                 _ => part.payload.parts().len() as u64,
             };
             if unwatched {
-                tally.count(size, DATA_HEADER * chunks, part.ends.into());
+                flow_stats.count(size, DATA_HEADER * chunks, part.ends.into());
                 continue;
             }
-            tally.deliver(now, size, DATA_HEADER * chunks);
-            let arrived = tally.arrive(now, Key::Stream(part.stream), size);
+            flow_stats.deliver(now, size, DATA_HEADER * chunks);
+            let arrived = flow_stats.arrive(now, Key::Stream(part.stream), size);
             self.answers
                 .extend(arrived.asked.map(|bytes| (part.stream, bytes)));
             let mut stamp = match (self.stamped, part.begins) {
@@ -482,17 +483,17 @@ impl SinkAgent {
                 self.begun.extend(stamp.take().map(|it| (part.stream, it)));
                 continue;
             }
-            tally.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
+            flow_stats.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
             let number = stamp.and_then(|stamp| stamp.number);
             if let Some(number) = number {
-                tally.arrive(now, Key::Number(number), u64::MAX);
+                flow_stats.arrive(now, Key::Number(number), u64::MAX);
             }
-            if let (Some(number), Some(once)) = (number, &mut tally.once) {
+            if let (Some(number), Some(once)) = (number, &mut flow_stats.once) {
                 once.deliver(number);
             }
         }
         for sample in association.trace_mut().drain() {
-            tally.sample(sample);
+            flow_stats.sample(sample);
         }
     }
 

@@ -50,7 +50,7 @@ impl Association {
         let Some(changes) = self.address_changes() else {
             return discards.count(DiscardReason::WrongState);
         };
-        let parameters = match changes.answers.judge(asconf.serial) {
+        let parameters = match changes.ack_cache.judge(asconf.serial) {
             SerialClass::Strange => return discards.count(DiscardReason::BadAsconf),
             SerialClass::Answered(parameters) => parameters,
             SerialClass::Next => {
@@ -59,7 +59,7 @@ impl Association {
                     return self.refuse_protocol("malformed parameters of ASCONF");
                 };
                 if let Some(changes) = self.address_changes_mut() {
-                    changes.answers.answered(answer.clone());
+                    changes.ack_cache.answered(answer.clone());
                 }
                 answer
             }

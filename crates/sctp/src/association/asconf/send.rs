@@ -43,7 +43,7 @@ impl Association {
         if !asking.has_begun() {
             asking.begin(own);
         }
-        asking.wish(changes.to_vec());
+        asking.request(changes.to_vec());
         self.advance_address_changes();
         self.settle_sources(now);
         Ok(())
@@ -51,7 +51,7 @@ impl Association {
 
     /// Local addresses after all requests have been performed.
     pub fn requested_addresses(&self) -> Vec<IpAddr> {
-        match self.asking() {
+        match self.asconf_sender() {
             Some(asking) if asking.has_begun() => asking.afterwards(),
             _ => self.local_addresses(),
         }
@@ -62,7 +62,9 @@ impl Association {
         if !self.state.sends_data() {
             return Err(AddressChangeError::NotEstablished);
         }
-        let asking = self.asking().ok_or(AddressChangeError::NotNegotiated)?;
+        let asking = self
+            .asconf_sender()
+            .ok_or(AddressChangeError::NotNegotiated)?;
         if changes.len() > MAX_REQUESTS {
             let most = MAX_REQUESTS;
             return Err(AddressChangeError::TooMany { most });
@@ -100,12 +102,12 @@ impl Association {
         Ok(())
     }
 
-    fn asking(&self) -> Option<&AsconfSender> {
-        Some(&self.address_changes()?.asking)
+    fn asconf_sender(&self) -> Option<&AsconfSender> {
+        Some(&self.address_changes()?.sender)
     }
 
     pub(super) fn asking_mut(&mut self) -> Option<&mut AsconfSender> {
-        Some(&mut self.address_changes_mut()?.asking)
+        Some(&mut self.address_changes_mut()?.sender)
     }
 
     /// Sends queued requests to the peer, if no ASCONF is outstanding.
@@ -140,7 +142,7 @@ impl Association {
         out: &mut BytesMut,
     ) -> Option<Transmit> {
         self.pending_control.clear(ControlTask::Asconf);
-        let (wished, way) = (self.asking()?.retry()?.path, self.way_of_asconf());
+        let (wished, way) = (self.asconf_sender()?.retry()?.path, self.way_of_asconf());
         let (id, path) = way.unwrap_or_else(|| (wished, self.paths.get(wished).path));
         let rto = self.paths.get(id).rto.rto();
         let retry = self.asking_mut()?.retry_mut()?;
@@ -149,7 +151,7 @@ impl Association {
         // If no source address is available, retry at the next expiration of T-4.
         way?;
         let asconfs: Vec<_> = self
-            .asking()?
+            .asconf_sender()?
             .flights()
             .map(|it| it.asconf.clone())
             .collect();
@@ -166,7 +168,7 @@ impl Association {
             self.push_answers(&mut packet);
         }
         let len = self.seal(packet, self.checksum_mode.wanted(false));
-        self.control.seldom().asconfs += 1;
+        self.control.rare().asconfs += 1;
         Some(Transmit {
             path,
             len,
@@ -186,7 +188,7 @@ impl Association {
             return;
         }
         let asked = self.cookie_ack.take().is_some();
-        let retry = self.asking().and_then(AsconfSender::retry);
+        let retry = self.asconf_sender().and_then(AsconfSender::retry);
         let in_vain = retry.is_some_and(|it| it.retransmissions > 0);
         if asked || (in_vain && self.tx.statistics().sacks == 0) {
             let _ = packet.push(&CookieAck);
@@ -208,7 +210,7 @@ impl Association {
     /// Schedules a retransmission of the ASCONF together with a response to the peer's ASCONF,
     /// because a response cannot be sent alone while no other chunks may be sent.
     pub(super) fn answer_beside_asconf(&mut self) {
-        let flying = self.asking().is_some_and(|it| it.retry().is_some());
+        let flying = self.asconf_sender().is_some_and(|it| it.retry().is_some());
         if self.is_mute() && flying {
             self.pending_control.set(ControlTask::Asconf);
         }
@@ -217,7 +219,7 @@ impl Association {
     /// Expiration time of T-4.
     #[inline]
     pub(in crate::association) fn asconf_deadline(&self) -> Option<Nanos> {
-        let retry = self.asking()?.retry()?;
+        let retry = self.asconf_sender()?.retry()?;
         retry
             .deadline
             .filter(|_| !retry.due && self.may_send_asconf())
@@ -227,7 +229,7 @@ impl Association {
     /// retransmits the same chunk, over another path if possible (RFC 5061 §5.1 B1 to B5).
     pub(in crate::association) fn handle_asconf_timeout(&mut self, now: Nanos) {
         let Some(path) = self
-            .asking()
+            .asconf_sender()
             .and_then(AsconfSender::retry)
             .map(|it| it.path)
         else {
@@ -256,7 +258,7 @@ impl Association {
         ack: &AsconfAck,
         discards: &mut DiscardCounts,
     ) {
-        let Some(asking) = self.asking() else {
+        let Some(asking) = self.asconf_sender() else {
             return discards.count(DiscardReason::WrongState);
         };
         let Some(retry) = asking.retry().copied() else {
@@ -272,7 +274,7 @@ impl Association {
         }
         self.error_count = 0;
         let outcomes = self.asking_mut().map(|it| it.settle(ack));
-        if self.asking().is_none_or(|it| it.retry().is_none()) {
+        if self.asconf_sender().is_none_or(|it| it.retry().is_none()) {
             self.pending_control.clear(ControlTask::Asconf);
         }
         for (change, outcome) in outcomes.unwrap_or_default() {
@@ -310,7 +312,7 @@ impl Association {
     /// Processes the peer's report of an unrecognized `chunk`. If this is the outstanding ASCONF,
     /// no further ASCONFs are sent (RFC 5061 §5.1 A9).
     pub(in crate::association) fn on_unrecognized_chunk(&mut self, now: Nanos, chunk: &[u8]) {
-        let retry = self.asking().and_then(AsconfSender::retry);
+        let retry = self.asconf_sender().and_then(AsconfSender::retry);
         let unanswered = retry.is_some_and(|it| it.deadline.is_some());
         if unanswered && chunk.first() == Some(&kind::ASCONF) {
             self.end_address_changes(true);

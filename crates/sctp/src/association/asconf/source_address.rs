@@ -15,8 +15,8 @@ impl Association {
     /// addresses of packets if none were announced. Empty if the operating system chooses the
     /// address.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
-        if let Some(changes) = self.address_changes().filter(|it| it.asking.has_begun()) {
-            return changes.asking.own().to_vec();
+        if let Some(changes) = self.address_changes().filter(|it| it.sender.has_begun()) {
+            return changes.sender.own().to_vec();
         }
         if !self.config.addresses.is_empty() {
             return self.config.addresses.clone();
@@ -157,7 +157,7 @@ impl Association {
     /// timeout between an existing address that the ASCONF does not remove and an address that it
     /// adds (RFC 5061 §5.3 F1, F6).
     pub(super) fn way_of_asconf(&self) -> Option<(PathId, Path)> {
-        let asking = &self.address_changes()?.asking;
+        let asking = &self.address_changes()?.sender;
         let retry = asking.retry()?;
         let (usable, adding) = (asking.usable(), asking.adding());
         let bound: Vec<_> = asking.source().into_iter().collect();

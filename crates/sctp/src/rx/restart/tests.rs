@@ -92,7 +92,7 @@ impl Scenario {
 
     fn restarts(&mut self) {
         let mut former = std::mem::replace(&mut self.receiver, receiver(&self.config));
-        self.receiver.inherit(&mut former);
+        self.receiver.take_over_unread(&mut former);
         assert!(former.window.is_empty() || former.ready.is_empty());
         (self.next, self.streams) = (1, Default::default());
     }

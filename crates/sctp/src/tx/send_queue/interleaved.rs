@@ -138,7 +138,7 @@ impl SendQueue {
             immediate,
             context,
             terms,
-            course,
+            route,
         } = queue.pop_front()?;
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
         let entry = self.streams.entry(stream);
@@ -157,7 +157,7 @@ impl SendQueue {
             context,
             untouched: true,
             terms,
-            course,
+            route,
         })
     }
 

@@ -36,7 +36,7 @@ impl SendQueue {
             ended: None,
             whole: Bytes::new(),
             paused: None,
-            has_courses: false,
+            has_routes: false,
             context: 0,
         }
     }

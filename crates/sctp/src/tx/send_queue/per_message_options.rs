@@ -8,36 +8,36 @@ use crate::stream_scheduler::{Discipline, Scheduler};
 impl SendQueue {
     /// Whether any message may have a destination address or key.
     #[inline]
-    pub fn has_courses(&self) -> bool {
-        self.has_courses
+    pub fn has_routes(&self) -> bool {
+        self.has_routes
     }
 
     /// Destination address and key of the next message, or of the message in progress; `None` for
     /// most messages.
     #[inline]
-    pub fn next_course(&self) -> Option<MessageRoute> {
-        if !self.has_courses {
+    pub fn next_route(&self) -> Option<MessageRoute> {
+        if !self.has_routes {
             return None;
         }
-        self.look_for_course()
+        self.find_next_route()
     }
 
     #[cold]
-    fn look_for_course(&self) -> Option<MessageRoute> {
-        let course = match &self.started {
-            Some(started) => &started.course,
+    fn find_next_route(&self) -> Option<MessageRoute> {
+        let route = match &self.started {
+            Some(started) => &started.route,
             None => {
                 let queue_id = self.scheduler.pick()?;
                 match (self.paused_of(queue_id), queue_id) {
-                    (Some(paused), _) => &paused.course,
+                    (Some(paused), _) => &paused.route,
                     (None, QueueId::Stream(stream)) => {
-                        &self.streams.get(stream)?.messages.front()?.course
+                        &self.streams.get(stream)?.messages.front()?.route
                     }
-                    (None, QueueId::Unassigned) => &self.unassigned.front()?.course,
+                    (None, QueueId::Unassigned) => &self.unassigned.front()?.route,
                 }
             }
         };
-        course.as_deref().copied()
+        route.as_deref().copied()
     }
 
     /// Replaces the scheduler, and sets its stream values. The messages of each stream keep their

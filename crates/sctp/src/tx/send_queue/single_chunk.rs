@@ -26,7 +26,7 @@ impl SendQueue {
     /// Starts a run, if no message is partly sent, all queued messages belong to one stream, and
     /// the scheduler has no other queue to select.
     #[inline(always)]
-    pub fn wholes(&mut self) -> Option<SingleChunkRun<'_>> {
+    pub fn single_chunk_run(&mut self) -> Option<SingleChunkRun<'_>> {
         if self.paused.is_some() || self.started.is_some() {
             return None;
         }

@@ -248,22 +248,22 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
     }
 }
 
-/// Takes runs by [`SendQueue::wholes`], three messages at a time, and all other chunks one by one.
+/// Takes runs by [`SendQueue::single_chunk_run`], three messages at a time, and all other chunks one by one.
 /// Returns the number of messages taken in runs.
 fn pop_in_rows(queue: &mut SendQueue, most: usize, popped: &mut Vec<Fragment>) -> usize {
     let before = popped.len();
-    let Some(mut wholes) = queue.wholes() else {
+    let Some(mut run) = queue.single_chunk_run() else {
         popped.extend(queue.pop(most, none));
         return 0;
     };
     while popped.len() - before < 3
-        && let Some(length) = wholes.next_len().filter(|length| *length <= most)
+        && let Some(length) = run.next_len().filter(|length| *length <= most)
     {
-        let fragment = wholes.take().expect("it was told of");
+        let fragment = run.take().expect("it was told of");
         assert_eq!(fragment.user_data.len(), length);
         popped.push(fragment);
     }
-    let goes_otherwise = wholes.end(most);
+    let goes_otherwise = run.end(most);
     assert_eq!(goes_otherwise, queue.next > most);
     let taken = popped.len() - before;
     if goes_otherwise {
@@ -310,7 +310,7 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
             );
         }
         assert_eq!(taken, in_rows, "{kind:?}, {streams}");
-        assert!(single.is_empty() && rows.wholes().is_none());
+        assert!(single.is_empty() && rows.single_chunk_run().is_none());
         // The stream becomes active again.
         rows.push(QueueId::Stream(5), message(9), false, None, None);
         assert_eq!(rows.next_len(usize::MAX), 9);
@@ -336,11 +336,11 @@ fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
         Some(Box::new(terms)),
         None,
     );
-    let mut wholes = queue.wholes().expect("of one stream");
-    assert_eq!(wholes.next_len(), Some(10));
-    assert!(wholes.take().is_some());
-    assert_eq!(wholes.next_len(), None);
-    assert!(wholes.end(100), "it goes otherwise");
+    let mut run = queue.single_chunk_run().expect("of one stream");
+    assert_eq!(run.next_len(), Some(10));
+    assert!(run.take().is_some());
+    assert_eq!(run.next_len(), None);
+    assert!(run.end(100), "it goes otherwise");
     assert_eq!(queue.pop(100, none).map(|it| it.user_data.len()), Some(20));
     assert_eq!(queue.take_ended(), Some(3));
 }

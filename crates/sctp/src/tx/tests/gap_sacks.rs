@@ -103,7 +103,7 @@ fn assert_alike(rigs: &mut [Rig; 2], at: &str) {
 
 #[test]
 fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
-    let mut short_ways = 0;
+    let mut fast_paths = 0;
     for seed in 1..=300_u64 {
         let draw = &mut Pcg64Mcg::seed_from_u64(seed);
         let name = Profile::NAMES[below(draw, Profile::NAMES.len() as u64) as usize];
@@ -135,12 +135,12 @@ fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
                 rig.now += 5 * MILLISECOND;
             }
             let [short, long] = [0, 1].map(|at| take(&mut rigs[at], at == 0, &peer, &blocks));
-            short_ways += u32::from(short.1);
+            fast_paths += u32::from(short.1);
             assert_eq!(short.0, long.0, "seed {seed}, turn {turn}, {name}");
             if turn % 8 == 0 {
                 assert_alike(&mut rigs, &format!("seed {seed}, turn {turn}, {name}"));
             }
         }
     }
-    assert!(short_ways > 2_000, "{short_ways}");
+    assert!(fast_paths > 2_000, "{fast_paths}");
 }

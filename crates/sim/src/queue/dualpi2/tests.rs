@@ -1,11 +1,11 @@
-use super::super::testing::{Bench, MS};
+use super::super::testing::{MS, QueueTester};
 use anabranch_transport::time::MICROSECOND;
 
 use super::*;
 
-fn bench(config: DualPi2Config) -> Bench {
+fn bench(config: DualPi2Config) -> QueueTester {
     let queue = DualPi2::new(config).expect("a queue");
-    Bench::new(Box::new(queue), Ecn::NotEct)
+    QueueTester::new(Box::new(queue), Ecn::NotEct)
 }
 
 fn close(found: f64, expected: f64) {
@@ -95,7 +95,7 @@ fn held_at(probability: f64, ecn: Ecn) -> (usize, usize) {
     })
     .expect("a queue");
     queue.probability = probability;
-    let mut it = Bench::new(Box::new(queue), ecn);
+    let mut it = QueueTester::new(Box::new(queue), ecn);
     it.come(0, 1000, 1);
     it.go([0; 1000]);
     (it.marked.len(), it.dropped.len())

@@ -1,6 +1,6 @@
 use anabranch_transport::Ecn;
 
-use super::super::testing::{Bench, MS};
+use super::super::testing::{MS, QueueTester};
 use super::*;
 
 /// One terminal and superframes of 40 ms, with 10 slots of 100 bytes and 4 ms each (200 kbit/s). A
@@ -30,7 +30,7 @@ fn queue(config: DvbRcs2Config) -> DvbRcs2 {
 }
 
 /// Departure times and numbers of packets up to `until`, polled in steps of 1 ms.
-fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)> {
+fn departures(bench: &mut QueueTester, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)> {
     let mut all = Vec::new();
     for at in (from..=until).step_by(MS as usize) {
         while let Some(packet) = bench.go([at])[0] {
@@ -44,7 +44,7 @@ fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)>
 /// packet of 250 bytes takes three slots.
 #[test]
 fn a_constant_rate_has_its_slots_without_a_request() {
-    let mut bench = Bench::new(
+    let mut bench = QueueTester::new(
         Box::new(queue(DvbRcs2Config {
             cra: 20_000,
             ..BASE
@@ -70,7 +70,7 @@ fn a_constant_rate_has_its_slots_without_a_request() {
 #[test]
 fn a_volume_is_assigned_after_both_ways_over_the_satellite() {
     let config = DvbRcs2Config { vbdc: 1000, ..BASE };
-    let mut bench = Bench::new(Box::new(queue(config)), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(queue(config)), Ecn::NotEct);
     bench.come_sized(10 * MS, 1, 1, 250);
     assert_eq!(departures(&mut bench, 10 * MS, 600 * MS), [(292, 0)]);
     // The next request, at 800 ms, covers only 1000 of the 1500 bytes. The request for the other
@@ -93,7 +93,7 @@ fn a_rate_follows_the_arrivals_six_superframes_later() {
         rbdc: 100_000,
         ..BASE
     };
-    let mut bench = Bench::new(Box::new(queue(config)), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(queue(config)), Ecn::NotEct);
     let mut left = Vec::new();
     for packet in 0..40 {
         let at = 10 * MS + packet * 20 * MS;
@@ -164,7 +164,7 @@ fn free_capacity_needs_no_request() {
         free.assignments(0).map(|it| (it.assigned, it.used)),
         Some((1000, 0))
     );
-    let mut bench = Bench::new(Box::new(free), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(free), Ecn::NotEct);
     bench.come_sized(0, 1, 1, 250);
     bench.come_sized(13 * MS, 1, 1, 80);
     // The first slot has begun before the packet arrives, so the packet uses the slots at 4, 8 and
@@ -179,7 +179,7 @@ fn each_terminal_has_its_limit_and_a_link_that_goes_down_loses_all() {
         limit: QueueLimit::Packets(2),
         ..BASE
     };
-    let mut bench = Bench::new(Box::new(queue(config)), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(queue(config)), Ecn::NotEct);
     assert_eq!(bench.come_sized(0, 3, 1, 50), 1);
     assert_eq!(bench.waiting(), 2);
 }

@@ -1,6 +1,6 @@
 use anabranch_transport::Ecn;
 
-use super::super::testing::{Bench, MS};
+use super::super::testing::{MS, QueueTester};
 use super::*;
 use crate::rng::Seed;
 
@@ -22,17 +22,17 @@ fn config(steps: &[(Nanos, f64)]) -> DvbS2Config {
     }
 }
 
-fn bench(config: DvbS2Config) -> Bench {
+fn bench(config: DvbS2Config) -> QueueTester {
     let mut queue = DvbS2::new(config).expect("a queue");
     let mut rate = Some(1_200_000.into());
     queue.take_rate(&mut rate).expect("a rate");
     assert!(rate.is_none());
-    Bench::new(Box::new(queue), Ecn::NotEct)
+    QueueTester::new(Box::new(queue), Ecn::NotEct)
 }
 
 /// Departure times in microseconds and numbers of 1500-byte packets up to `until`; the queue never
 /// becomes empty.
-fn departures(bench: &mut Bench, until: Nanos) -> Vec<(Nanos, u64)> {
+fn departures(bench: &mut QueueTester, until: Nanos) -> Vec<(Nanos, u64)> {
     bench.come(0, 400, 1);
     let mut all = Vec::new();
     for at in (0..=until).step_by(1000) {

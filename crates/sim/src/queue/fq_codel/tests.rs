@@ -1,10 +1,10 @@
 use anabranch_transport::Ecn;
 
-use super::super::testing::{Bench, MS};
+use super::super::testing::{MS, QueueTester};
 use super::*;
 
-fn bench(config: FqCoDelConfig) -> Bench {
-    Bench::new(
+fn bench(config: FqCoDelConfig) -> QueueTester {
+    QueueTester::new(
         Box::new(FqCoDel::new(config).expect("a queue")),
         Ecn::NotEct,
     )

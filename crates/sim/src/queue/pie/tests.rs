@@ -1,6 +1,6 @@
 use anabranch_transport::Ecn;
 
-use super::super::testing::{Bench, MS};
+use super::super::testing::{MS, QueueTester};
 use super::*;
 
 fn pie(config: PieConfig) -> Pie {
@@ -72,7 +72,7 @@ fn the_delay_is_what_waits_by_the_rate_that_leaves() {
 /// PIE it would grow to the limit.
 #[test]
 fn a_standing_queue_is_brought_to_the_target() {
-    let mut bench = Bench::new(Box::new(pie(PieConfig::default())), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(pie(PieConfig::default())), Ecn::NotEct);
     // Each millisecond one packet leaves and two arrive, so half of them must be dropped.
     let (mut longest, mut refused) = (0, 0);
     for ms in 0..60_000 {
@@ -100,7 +100,7 @@ fn marks_end_where_the_probability_is_large() {
         // The accumulated probability is so large that the next packet is selected.
         pie.accumulated = 8.5;
         pie.next_update = 1_000 * MS;
-        let mut bench = Bench::new(Box::new(pie), Ecn::Ect0);
+        let mut bench = QueueTester::new(Box::new(pie), Ecn::Ect0);
         // Three packets are not dropped, because the queue is short in bytes; the fourth may be
         // dropped.
         assert_eq!(bench.come(0, 3, 0), 0);

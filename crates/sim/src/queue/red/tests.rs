@@ -1,6 +1,6 @@
 use anabranch_transport::Ecn;
 
-use super::super::testing::{Bench, MS};
+use super::super::testing::{MS, QueueTester};
 use super::*;
 use crate::rng::Seed;
 
@@ -32,7 +32,7 @@ fn the_average_is_what_it_is_by_hand() {
 fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     let mut red = red(RedConfig::default());
     red.average = 100.0;
-    let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(red), Ecn::NotEct);
     assert_eq!(bench.come(0, 1, 0), 1, "above twice `max_th` all go");
     assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
 }
@@ -48,7 +48,7 @@ fn a_short_queue_is_spared() {
             ..RedConfig::default()
         });
         red.average = 100.0;
-        let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+        let mut bench = QueueTester::new(Box::new(red), Ecn::NotEct);
         assert_eq!(bench.come(0, 4, 0), refused);
         bench.go([0, 0]);
         assert_eq!(bench.come(0, 1, 0), then);
@@ -66,7 +66,7 @@ fn ns_2_counts_the_packet_behind_a_short_queue() {
         ..RedConfig::default()
     });
     red.average = 10.0;
-    let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+    let mut bench = QueueTester::new(Box::new(red), Ecn::NotEct);
     let joined: Vec<usize> = (0..300)
         .map(|_| {
             let joined = (0..40).take_while(|_| bench.come(0, 1, 0) == 0).count();
@@ -91,7 +91,7 @@ fn the_packet_in_transmission_counts_or_not() {
             waiting_only,
             ..RedConfig::default()
         });
-        let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+        let mut bench = QueueTester::new(Box::new(red), Ecn::NotEct);
         bench.in_service.packets = 1;
         assert_eq!(bench.come(0, 3, 0), refused);
     }
@@ -176,7 +176,7 @@ fn a_standing_queue_comes_to_rest() {
             ecn: true,
             ..RedConfig::default()
         };
-        let mut bench = Bench::new(Box::new(red(config)), ecn);
+        let mut bench = QueueTester::new(Box::new(red(config)), ecn);
         let mut refused = 0;
         for ms in 0..20_000 {
             // Packets of senders that are marked but do not slow down are dropped in the end.

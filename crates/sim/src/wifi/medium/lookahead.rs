@@ -30,7 +30,7 @@ impl<P> Medium<P> {
     /// Whether the medium can look ahead beyond the next event.
     #[inline]
     pub(crate) fn sees_ahead(&self) -> bool {
-        self.mesh.is_some() && self.frame_traces.is_none()
+        self.single_domain.is_some() && self.frame_traces.is_none()
     }
 
     /// Whether an event is due at `now`; all earlier events must have been processed.
@@ -116,7 +116,7 @@ impl<P> Medium<P> {
     fn turn(&self, station: StationId) -> Option<Nanos> {
         let dcf = &self.stations[station.index()].dcf;
         let (to, air_time) = dcf.announces()?;
-        let delay = self.mesh.as_ref()?.0[station.index()].delays[to.index()];
+        let delay = self.single_domain.as_ref()?.0[station.index()].delays[to.index()];
         let ends = [station, to];
         debug_assert_ne!(
             dcf.deadline(),
@@ -131,7 +131,7 @@ impl<P> Medium<P> {
     /// its data frame.
     #[inline]
     fn foresee(&self, start: Nanos, from: StationId) -> Option<Exchange> {
-        let mesh = self.mesh.as_ref()?;
+        let mesh = self.single_domain.as_ref()?;
         let (to, air_time) = self.stations[from.index()].dcf.announces()?;
         let delays = &mesh.0[from.index()].delays[..];
         let delay = *delays.get(to.index())?;
@@ -165,7 +165,7 @@ impl<P> Medium<P> {
     fn exchange(&mut self, exchange: &Exchange, limit: Nanos) -> bool {
         let (from, to) = (exchange.from.index(), exchange.to.index());
         let (Some(SingleDomain(mesh)), Some(numbered)) =
-            (&self.mesh, self.stations[from].dcf.numbered())
+            (&self.single_domain, self.stations[from].dcf.numbered())
         else {
             return false;
         };
@@ -223,7 +223,7 @@ impl<P> Medium<P> {
     /// Holds a frame that has begun at all stations, if holding is allowed.
     #[inline]
     pub(super) fn hold(&mut self, id: TransmissionId, frame: &Frame, start: Nanos) -> bool {
-        let Some(SingleDomain(mesh)) = self.mesh.as_ref().filter(|_| self.holding) else {
+        let Some(SingleDomain(mesh)) = self.single_domain.as_ref().filter(|_| self.holding) else {
             return false;
         };
         let reach = &mesh[frame.from.index()];

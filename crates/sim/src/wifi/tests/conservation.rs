@@ -63,20 +63,20 @@ fn run(
             );
             refused += 1;
         }
-        assert!(medium.ledger().is_balanced(), "seed {seed}");
+        assert!(medium.counts().is_balanced(), "seed {seed}");
         outcomes.extend(std::iter::from_fn(|| medium.poll_outcome()));
     }
     outcomes.extend(finish(&mut medium));
 
-    let ledger = medium.ledger();
+    let counts = medium.counts();
     assert!(
-        ledger.is_balanced() && ledger.waiting == 0,
-        "seed {seed}: {ledger:?}"
+        counts.is_balanced() && counts.waiting == 0,
+        "seed {seed}: {counts:?}"
     );
-    assert_eq!(ledger.offered, 600, "seed {seed}");
+    assert_eq!(counts.offered, 600, "seed {seed}");
     assert_eq!(
         outcomes.len() as u64 + refused,
-        ledger.offered,
+        counts.offered,
         "seed {seed}"
     );
     let mut last = std::collections::BTreeMap::new();

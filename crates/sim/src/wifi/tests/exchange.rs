@@ -65,7 +65,7 @@ fn a_packet_on_an_idle_medium_goes_at_once() {
         [(SECOND, Data, 0, 1), (arrival + 10 * US, Ack, 1, 0)]
     );
     assert_eq!(
-        medium.ledger(),
+        medium.counts(),
         MediumCounts {
             offered: 1,
             delivered: 1,
@@ -270,13 +270,13 @@ fn a_queue_holds_its_limit_and_no_more() {
             .collect::<Vec<_>>(),
         (0..50).collect::<Vec<_>>()
     );
-    let ledger = medium.ledger();
+    let counts = medium.counts();
     assert_eq!(
         (
-            ledger.offered,
-            ledger.delivered,
-            ledger.dropped,
-            ledger.waiting
+            counts.offered,
+            counts.delivered,
+            counts.dropped,
+            counts.waiting
         ),
         (52, 50, [1, 1, 0, 0], 0)
     );

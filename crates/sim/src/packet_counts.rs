@@ -1,4 +1,4 @@
-//! Packet ledger of a world: counts every packet, and checks that packets are conserved.
+//! Packet counts of a world, and the check that packets are conserved.
 
 use crate::packet::DropCounts;
 
