@@ -4,6 +4,7 @@
 //! snapshots.
 
 mod constellation;
+mod divided_routes;
 mod documents;
 mod dvb_rcs2;
 mod ecn;

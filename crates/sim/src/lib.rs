@@ -78,6 +78,7 @@ pub use propagation::Propagation;
 pub use queue::{Assignments, CoDel, CoDelConfig, DropTail, QueueDiscipline, QueueLimit};
 pub use reachability::{PathFinder, Reachability};
 pub use rng::{Probability, Rng, Seed, start_time};
+pub use router::RouteTables;
 pub use step_function::StepFunction;
 pub use topology::{
     ConstellationConfig, ConstellationLinks, ElevationStep, GroundAccess, GroundPolicy, Handover,

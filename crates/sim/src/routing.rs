@@ -12,8 +12,8 @@ pub fn kinds() -> Registry<Box<dyn RoutingKind>> {
 }
 
 /// Computes routes over moving nodes. A world calls it in each interval, for each destination of
-/// packets. The result must depend on the arguments only, because threads that share a world each
-/// compute the routes that they need.
+/// packets. The result must depend on the arguments only, because threads that share a world
+/// compute routes for one another.
 pub trait RoutingKind {
     /// Computes the routes of all nodes of `graph` to `destination`. An edge into the destination
     /// is used only if `arrives` returns true for it, because the interfaces of a node are separate

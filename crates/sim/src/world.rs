@@ -465,9 +465,14 @@ impl World {
     #[cold]
     fn follow_routes(&mut self, now: Nanos) {
         if self.network.follow_routes(now) {
-            for slot in &mut self.slots {
-                slot.paths.clear();
-            }
+            self.clear_paths();
+        }
+    }
+
+    /// Clears the resolved paths of agents, because routes have changed.
+    fn clear_paths(&mut self) {
+        for slot in &mut self.slots {
+            slot.paths.clear();
         }
     }
 

@@ -8,8 +8,8 @@ use anabranch_sim::propagation::{Jitter, Spread, TimeVarying};
 use anabranch_sim::{
     AddressFamily, Agent, AgentId, Attachment, BuildError, CoDel, CoDelConfig, DirectionConfig,
     DropTail, Impairments, LinkConfig, LinkDirection, LinkStats, NodeId, Outage, PacketCounts,
-    PlacedLoss, Probability, QueueLimit, Reordering, Rng, Routing, RunError, Seed, StepFunction,
-    Topology, WorkCounts, World,
+    PlacedLoss, Probability, QueueLimit, Reordering, Rng, RouteTables, Routing, RunError, Seed,
+    StepFunction, Topology, WorkCounts, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -197,6 +197,29 @@ enum Order {
     Scrambled,
 }
 
+/// Lets all parts compute their shares of the routes, if these change at `begin`.
+fn share_routes(worlds: &mut [(World, Vec<(NodeId, AgentId)>)], begin: Nanos) {
+    let due = worlds[0].0.shares_routes(begin);
+    let mut all = worlds.iter().map(|(world, _)| world.shares_routes(begin));
+    assert!(all.all(|it| it == due), "the parts disagree");
+    if !due {
+        return;
+    }
+    let mut targets = Vec::new();
+    for (world, _) in worlds.iter_mut() {
+        // The targets are in another order for each division.
+        targets.splice(0..0, world.take_targets());
+    }
+    let mut tables = vec![RouteTables::default(); worlds.len()];
+    for ((world, _), tables) in worlds.iter_mut().zip(&mut tables) {
+        world.compute_routes(begin, targets.clone(), tables);
+    }
+    for (part, (world, _)) in worlds.iter_mut().enumerate() {
+        let others = tables.iter().enumerate().filter(|(it, _)| *it != part);
+        others.for_each(|(_, tables)| world.accept_routes(tables));
+    }
+}
+
 /// Runs the parts of a divided world one after the other, window by window. Returns the results,
 /// and the number of packets that crossed between parts.
 fn divided(
@@ -239,6 +262,7 @@ fn divided(
             let Some(begin) = next.filter(|next| *next <= slice) else {
                 break;
             };
+            share_routes(&mut worlds, begin);
             let mut turns: Vec<usize> = (0..worlds.len()).collect();
             if order == Order::Reverse {
                 turns.reverse();

@@ -3,10 +3,10 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use anabranch_scenario::records::SeriesSample;
-use anabranch_sim::{Crossing, World};
+use anabranch_sim::{Crossing, RouteTables, World};
 use anabranch_transport::Nanos;
 
 use super::WorldError;
@@ -31,6 +31,11 @@ pub struct Meeting {
     next: [Vec<AtomicU64>; 2],
     /// For each part, the packets that other parts have sent to it.
     crossings: Vec<Mutex<Vec<Crossing>>>,
+    /// Targets of routes that the parts have added since the start of the run. It grows only before
+    /// a meeting that agrees on the start of a window.
+    targets: Mutex<Vec<u32>>,
+    /// The routes that each part has computed for the last change of routes.
+    routes: Vec<RwLock<RouteTables>>,
     /// Samples of all parts except the first.
     samples: Mutex<Vec<(u32, SeriesSample)>>,
 }
@@ -55,6 +60,8 @@ impl Meeting {
             wake: Condvar::new(),
             next: [next(), next()],
             crossings: (0..parts).map(|_| Mutex::default()).collect(),
+            targets: Mutex::default(),
+            routes: (0..parts).map(|_| RwLock::default()).collect(),
             samples: Mutex::default(),
         }
     }
@@ -118,6 +125,8 @@ pub struct Attendance<'a> {
     /// Number of the part.
     pub part: usize,
     round: usize,
+    /// Number of targets of routes that the world of this part knows.
+    known_targets: usize,
     finished: bool,
 }
 
@@ -136,6 +145,7 @@ impl<'a> Attendance<'a> {
             meeting,
             part,
             round: 0,
+            known_targets: 0,
             finished: false,
         }
     }
@@ -152,9 +162,31 @@ impl<'a> Attendance<'a> {
     /// failed.
     pub fn run_until(&mut self, world: &mut World, end: Nanos) -> Result<(), WorldError> {
         while let Some(begin) = self.next_window(world)?.filter(|begin| *begin <= end) {
+            if world.shares_routes(begin) {
+                self.share_routes(world, begin)?;
+            }
             world.run_window(begin, end.saturating_add(1))?;
         }
         world.end_windows(end);
+        Ok(())
+    }
+
+    /// Computes the routes from `begin` on together with the other parts.
+    fn share_routes(&mut self, world: &mut World, begin: Nanos) -> Result<(), WorldError> {
+        let meeting = self.meeting;
+        let new = lock(&meeting.targets)[self.known_targets..].to_vec();
+        self.known_targets += new.len();
+        {
+            let own = meeting.routes[self.part].write();
+            let mut own = own.unwrap_or_else(PoisonError::into_inner);
+            world.compute_routes(begin, new, &mut own);
+        }
+        meeting.meet()?;
+        let others = (0..meeting.parts).filter(|part| *part != self.part);
+        for part in others {
+            let tables = meeting.routes[part].read();
+            world.accept_routes(&tables.unwrap_or_else(PoisonError::into_inner));
+        }
         Ok(())
     }
 
@@ -166,6 +198,10 @@ impl<'a> Attendance<'a> {
         for crossing in world.take_crossings() {
             next = next.min(crossing.at());
             lock(&meeting.crossings[crossing.part()]).push(crossing);
+        }
+        let targets = world.take_targets();
+        if !targets.is_empty() {
+            lock(&meeting.targets).extend(targets);
         }
         // Consecutive rounds use different arrays, because a part may already write for the next
         // round while another part still reads those of this round.

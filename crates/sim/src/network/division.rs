@@ -7,7 +7,7 @@
 //! an arrival is known before it is due. The events of a node are the same in any division, because
 //! they are ordered by keys that depend only on the node and its neighbours.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use anabranch_transport::Nanos;
@@ -16,6 +16,7 @@ use super::Network;
 use crate::crossing::{Border, Crossing, CrossingLink};
 use crate::ids::opposite;
 use crate::packet::{NO_RECEIVER, Parcel};
+use crate::router::RouteTables;
 use crate::scheduler::EventKey;
 
 /// Maximum length of a window, the time that a part runs between two exchanges of packets,
@@ -36,6 +37,43 @@ pub(crate) struct Division {
     lookahead: (Nanos, Nanos),
     /// Packets that arrive from other parts, by direction, in the order of arrival.
     arriving: BTreeMap<u32, VecDeque<(EventKey, u32, Parcel)>>,
+    targets: Targets,
+}
+
+/// Targets of the routing tables of all parts.
+#[derive(Debug)]
+struct Targets {
+    /// Number of parts.
+    parts: usize,
+    /// Number of tables of this part whose targets the other parts know.
+    reported: usize,
+    /// Targets that all parts know, in the same order in all parts.
+    all: Vec<u32>,
+    known: BTreeSet<u32>,
+}
+
+impl Targets {
+    fn new(owners: &[u32]) -> Self {
+        Self {
+            parts: owners.iter().max().map_or(1, |last| *last as usize + 1),
+            reported: 0,
+            all: Vec::new(),
+            known: BTreeSet::new(),
+        }
+    }
+
+    /// Adds targets that all parts add at the same time, in any order.
+    fn add(&mut self, mut targets: Vec<u32>) {
+        targets.sort_unstable();
+        let new = targets.into_iter().filter(|it| self.known.insert(*it));
+        self.all.extend(new);
+    }
+
+    /// The targets whose tables `part` computes.
+    fn share(&self, part: u32) -> impl Iterator<Item = u32> {
+        let share = self.all.iter().skip(part as usize);
+        share.step_by(self.parts).copied()
+    }
 }
 
 impl Division {
@@ -88,7 +126,48 @@ impl Network {
             divided,
             lookahead: (0, 0),
             arriving: BTreeMap::new(),
+            targets: Targets::new(owners),
         }));
+    }
+
+    /// Whether parts should share the computation of routes at `now`.
+    pub fn shares_routes(&self, now: Nanos) -> bool {
+        self.division.is_some() && self.router.is_due(now)
+    }
+
+    /// Targets of routing tables that this part has added since the last call.
+    pub fn take_targets(&mut self) -> Vec<u32> {
+        let Some(division) = &mut self.division else {
+            return Vec::new();
+        };
+        let reported = &mut division.targets.reported;
+        let new = self.router.targets_from(*reported).to_vec();
+        *reported += new.len();
+        new
+    }
+
+    /// Updates the state of the routes to `now`, and replaces `tables` by the tables that this part
+    /// computes. `new` contains the targets that all parts have added. Returns whether resolved
+    /// routes may have changed.
+    pub fn compute_routes(&mut self, now: Nanos, new: Vec<u32>, tables: &mut RouteTables) -> bool {
+        let Some(division) = &mut self.division else {
+            return false;
+        };
+        division.targets.add(new);
+        let changed = self.router.follow_lazily(&self.topology, now);
+        let share = division.targets.share(division.border.part);
+        self.router.compute(&self.topology, share, tables);
+        changed
+    }
+
+    /// Copies the tables that another part has computed.
+    pub fn accept_routes(&mut self, tables: &RouteTables) {
+        self.router.accept(tables);
+    }
+
+    /// Computes the tables that no part has computed since the last change of routes.
+    pub fn complete_routes(&mut self) {
+        self.router.complete(&self.topology);
     }
 
     /// Time in nanoseconds within which no packet that is sent from `now` on can reach another

@@ -10,6 +10,7 @@
 mod fewest_links;
 mod moving;
 mod outages;
+mod shared;
 
 use std::net::IpAddr;
 
@@ -21,6 +22,7 @@ use crate::packet::{NO_RECEIVER, receiving_interface};
 use crate::topology::Topology;
 use fewest_links::FewestLinks;
 use moving::Moving;
+pub use shared::RouteTables;
 
 /// Next hop in a table: there is no route.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -70,7 +72,7 @@ pub(crate) struct Router {
     /// Number of tables computed so far.
     computed: u64,
     /// Number of times that the routes over moving nodes have changed, and for each table this
-    /// number when the table was last computed. Only [`Router::follow_lazily`] uses these.
+    /// number when the table was last computed. [`Router::follow`] does not use these.
     changes: u64,
     current: Vec<u64>,
 }
@@ -235,11 +237,13 @@ impl Router {
 
     /// Like [`Self::follow`], but a table over moving nodes is computed only when
     /// [`Self::current_table`] is called for its target.
-    pub fn follow_lazily(&mut self, topology: &Topology, now: Nanos) {
-        match &mut self.made_by {
-            MadeBy::Moving(moving, _) => self.changes += u64::from(moving.follow(topology, now)),
-            MadeBy::FewestLinks(_) => drop(self.follow(topology, now)),
-        }
+    pub fn follow_lazily(&mut self, topology: &Topology, now: Nanos) -> bool {
+        let MadeBy::Moving(moving, _) = &mut self.made_by else {
+            return self.follow(topology, now);
+        };
+        let changed = moving.follow(topology, now);
+        self.changes += u64::from(changed);
+        changed
     }
 
     /// Like [`Self::table`], after [`Self::follow_lazily`].

@@ -7,6 +7,7 @@ use crate::crossing::Crossing;
 use crate::error::{BuildError, RunError};
 use crate::ids::{LinkDirection, LinkId};
 use crate::packet_counts::WorkCounts;
+use crate::router::RouteTables;
 use crate::scheduler::EventKey;
 use crate::topology::simplex_link;
 
@@ -19,7 +20,10 @@ impl World {
     /// 1. [`World::next_event`] and [`World::take_crossings`]: the window begins at the earliest of
     ///    these events and of the arrivals of these packets;
     /// 2. [`World::accept`] for each packet that crosses to the part;
-    /// 3. [`World::run_window`] from the beginning of the window; it returns the end of the window.
+    /// 3. if [`World::shares_routes`], [`World::compute_routes`] with the results of
+    ///    [`World::take_targets`] of all parts, and [`World::accept_routes`] with the tables of
+    ///    each other part; without this step, each part computes all routes that it needs;
+    /// 4. [`World::run_window`] from the beginning of the window; it returns the end of the window.
     ///
     /// Statistics of a link belong to the part of the node that sends, and statistics of an agent
     /// to the part of its node. The packet counts and the counters of the progress must be added
@@ -75,6 +79,31 @@ impl World {
         Ok(())
     }
 
+    /// Whether the parts should share the computation of routes before a window that begins at
+    /// `begin`: nodes move, and the routes change. The answer is the same for all parts.
+    pub fn shares_routes(&self, begin: Nanos) -> bool {
+        self.network.shares_routes(begin)
+    }
+
+    /// Numbers of the interfaces to which this part has sent the first packet since the last call.
+    pub fn take_targets(&mut self) -> Vec<u32> {
+        self.network.take_targets()
+    }
+
+    /// Computes this part's share of the routes from `begin` on, which replace those in `tables`.
+    /// `targets` contains the results of [`World::take_targets`] of all parts, including this one,
+    /// since the last call, in any order.
+    pub fn compute_routes(&mut self, begin: Nanos, targets: Vec<u32>, tables: &mut RouteTables) {
+        if self.network.compute_routes(begin, targets, tables) {
+            self.clear_paths();
+        }
+    }
+
+    /// Copies the routes that another part has computed from the same `begin` on.
+    pub fn accept_routes(&mut self, tables: &RouteTables) {
+        self.network.accept_routes(tables);
+    }
+
     /// Runs the events of one window, which begins at `begin`, the earliest event of all parts.
     /// Returns the end of the window, which is the same for all parts and at most `end`; events at
     /// the end are not run.
@@ -84,6 +113,7 @@ impl World {
     /// part without a delay.
     pub fn run_window(&mut self, begin: Nanos, end: Nanos) -> Result<Nanos, RunError> {
         self.follow_routes(begin);
+        self.network.complete_routes();
         let lookahead = self.network.lookahead(begin);
         if lookahead == 0 {
             return Err(RunError::Lookahead { at: begin });

@@ -1,6 +1,10 @@
 //! Divided worlds with constellations, whose delays change.
 
-use anabranch_orbit::{Constellation, OrbitConfig, Place, Shells};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use anabranch_orbit::{Constellation, Edge, Graph, OrbitConfig, Place, Shells, Tree};
+use anabranch_sim::routing::RoutingKind;
 use anabranch_sim::{
     BuildError, ConstellationConfig, DirectionConfig, DropTail, GroundAccess, GroundPolicy,
     Handover, LinkConfig, MovingRoutes, NodeId, Outage, QueueLimit, Routing, Seed, Topology,
@@ -120,6 +124,62 @@ fn constellations_are_the_same_in_any_division() {
         }
     }
     assert!(crossings > 10_000, "{crossings}");
+}
+
+/// Routing by least delay that counts the trees it computes.
+struct Counting(Rc<Cell<usize>>);
+
+impl RoutingKind for Counting {
+    fn find(
+        &mut self,
+        graph: &Graph,
+        destination: u32,
+        arrives: &dyn Fn(&Edge) -> bool,
+        tree: &mut Tree,
+    ) {
+        self.0.set(self.0.get() + 1);
+        tree.find(graph, destination, |edge| edge.delay, arrives);
+    }
+}
+
+/// The parts compute the trees of an interval together: with n parts, each computes 1/n of them,
+/// rounded up or down to whole trees. Each part also computes a tree for each destination of its
+/// packets when it first sends to it.
+#[test]
+fn parts_divide_the_trees_of_an_interval() {
+    const UNTIL: Nanos = 3 * SECOND;
+    let counts: RefCell<Vec<Rc<Cell<usize>>>> = RefCell::default();
+    let build = || {
+        let (mut topology, _, hosts) = sky(0);
+        let count = Rc::new(Cell::new(0));
+        counts.borrow_mut().push(Rc::clone(&count));
+        topology.set_moving_routes(MovingRoutes {
+            kind: Box::new(move || Box::new(Counting(Rc::clone(&count)))),
+            interval: 50 * MS,
+            relays: false,
+        });
+        attach(topology, &hosts, 1, UNTIL)
+    };
+    let (topology, ends, hosts) = sky(0);
+    let one = whole(&build, &ends, &[2 * UNTIL]);
+    let all = counts.take()[0].get();
+    let changes = all / hosts.len();
+    assert!(changes > 55, "{all} trees to {} hosts", hosts.len());
+    let mut rng = Seed::new(0, 2).stream("owners");
+    for parts in [2, 3, 7] {
+        let owners = owners(&topology, parts, &mut rng);
+        let (several, _) = divided(&build, &ends, &owners, &[2 * UNTIL], Order::Forward).unwrap();
+        one.compare(&several, &format!("{parts} parts"));
+        let (trees, first) = (hosts.len(), 2 * hosts.len());
+        let [least, most] = [trees / parts as usize, trees.div_ceil(parts as usize)];
+        for count in counts.take() {
+            let count = count.get();
+            assert!(
+                count + first >= changes * least && count <= changes * most + first,
+                "{count} of {all} trees in one of {parts} parts"
+            );
+        }
+    }
 }
 
 /// Access of stations to all satellites in reach, without handovers.
