@@ -2,7 +2,8 @@
 
 use std::env;
 use std::error::Error;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Number of instructions that `program` executes with `arguments`, counted by
@@ -49,6 +50,53 @@ fn collected(
         Some(count) if output.status.success() => Ok(count),
         _ => Err(format!("valgrind failed on {arguments:?}: {said}").into()),
     }
+}
+
+/// Number of instructions of each thread of `program`, in the order in which the threads started.
+/// All threads run on one processor, so that waiting threads sleep instead of spinning. `scratch`
+/// is a directory for the counts.
+///
+/// # Errors
+/// Valgrind or `taskset` is not installed, or the run fails.
+pub fn by_thread(
+    scratch: &Path,
+    program: &Path,
+    arguments: &[String],
+) -> Result<Vec<u64>, Box<dyn Error>> {
+    let name = "callgrind.by-thread";
+    let file = scratch.join(name);
+    let output = Command::new("taskset")
+        .args(["-c", "0", "valgrind", "--tool=callgrind"])
+        .arg("--separate-threads=yes")
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("cannot run taskset: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("valgrind failed on {arguments:?}: {said}").into());
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(scratch)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_, std::io::Error>>()?;
+    // The file of a thread has the number of the thread as its suffix; the file without a suffix
+    // is empty.
+    let prefix = format!("{name}-");
+    files.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(&prefix))
+    });
+    files.sort();
+    let mut counts = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(&path)?;
+        let mut lines = text.lines();
+        let count = lines.find_map(|line| line.strip_prefix("summary: ")?.trim().parse().ok());
+        counts.push(count.ok_or_else(|| format!("{} has no summary", path.display()))?);
+        fs::remove_file(&path)?;
+    }
+    Ok(counts)
 }
 
 /// Number of additional instructions that `program` executes with the arguments `more` instead of
