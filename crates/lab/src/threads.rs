@@ -27,7 +27,7 @@ impl Threads {
 
     /// Number of threads that are useful for this many items.
     fn worth(self, items: usize) -> usize {
-        self.0.min(items / WORTH_A_THREAD).max(1)
+        pool::threads(self.0, items / WORTH_A_THREAD)
     }
 }
 

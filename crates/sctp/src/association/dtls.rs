@@ -226,7 +226,7 @@ impl Association {
         let Some(dtls) = &mut self.dtls else {
             return true;
         };
-        let keyed = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_some();
+        let keyed = dtls.phase == Phase::Keying && dtls.had_opening_keys();
         let clear = !dtls.is_opened();
         let mut next = Some(first);
         while let Some(frame) = next {

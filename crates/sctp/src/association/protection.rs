@@ -143,8 +143,9 @@ impl ProtectionMut<'_> {
     /// The DTLS chunk of an established association, because no keys may be set in COOKIE-WAIT and
     /// COOKIE-ECHOED (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4).
     fn negotiated(&mut self) -> Result<&mut DtlsChunk, InstallError> {
+        let closed = self.association.is_closed();
         let dtls = self.association.dtls.as_deref_mut();
-        dtls.filter(|it| it.phase != Phase::Offered)
+        dtls.filter(|it| !closed && it.phase != Phase::Offered)
             .ok_or(InstallError::NotUsed)
     }
 
@@ -156,11 +157,14 @@ impl ProtectionMut<'_> {
     }
 
     /// Discards all packets that are not protected from now on, except INIT and INIT ACK
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). Messages can be sent from now on, and
-    /// [`Event::Established`] follows. Cannot be undone. Has no effect before the handshake is
-    /// complete, or if the association does not use the DTLS chunk.
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). [`Event::Established`] follows. Cannot be undone.
+    /// Has no effect before the handshake is complete, after the association has ended, or if it
+    /// does not use the DTLS chunk.
     pub fn require(&mut self) {
         let association = &mut *self.association;
+        if association.is_closed() {
+            return;
+        }
         let Some(dtls) = &mut association.dtls else {
             return;
         };

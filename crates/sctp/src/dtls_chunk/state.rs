@@ -76,7 +76,7 @@ pub struct DtlsStatistics {
 pub(crate) enum Phase {
     /// The handshake is not complete.
     Offered,
-    /// The key management negotiates keys. The user must not send yet.
+    /// The key management negotiates keys. The user may send only if it is the key management.
     Keying,
     /// Only protected packets are accepted.
     Protected,
@@ -258,6 +258,12 @@ impl DtlsChunk {
         if self.clear_data == ClearData::Arrives {
             self.clear_data = highest.map_or(ClearData::None, ClearData::Until);
         }
+    }
+
+    /// Whether there are or were keys to open packets. Data without protection is not accepted
+    /// again after such keys were removed.
+    pub(crate) fn had_opening_keys(&self) -> bool {
+        self.contexts.newest_opening().is_some() || self.clear_data != ClearData::Arrives
     }
 
     /// Whether a message whose first chunk has the TSN `first` arrived in protected packets only.

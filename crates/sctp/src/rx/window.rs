@@ -201,10 +201,11 @@ impl ReceiveWindow {
     }
 
     /// Whether memory suffices for partial delivery of another message beyond [`FREE_OPEN`]. The
-    /// limit is that for chunks that fill a gap, because partial delivery frees a buffer that is
-    /// full of chunks in order.
+    /// limit is above that for chunks in order, because partial delivery frees a buffer that is
+    /// full of such chunks. Half of the memory for chunks that fill a gap is left for chunks that
+    /// continue the messages in delivery.
     pub fn has_memory_to_open(&self) -> bool {
-        self.memory() + OPEN_COST <= self.hard()
+        self.memory() + OPEN_COST <= u64::midpoint(self.soft, self.hard())
     }
 
     /// Sets the number of messages in partial delivery.

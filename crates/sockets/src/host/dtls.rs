@@ -87,6 +87,11 @@ impl DtlsSettings {
             .with_restart(flags & RESTART != 0);
     }
 
+    /// Methods and roles that new associations offer.
+    pub(super) fn offer(&self) -> (bool, DtlsConfig) {
+        (self.set, self.local.clone())
+    }
+
     /// The keys of a restart, which are used once.
     ///
     /// # Errors

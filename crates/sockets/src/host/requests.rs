@@ -25,7 +25,10 @@ use super::{
 };
 use crate::SocketStyle;
 use crate::control::{Call, HostReply, HostRequest, MAX_CONTROL_MESSAGE, decode, encode};
-use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
+use crate::options::{
+    DISABLE_FRAGMENTS, DTLS_ENFORCE_PROTECTION, DTLS_SET_SEND_KEYS, INITMSG, IPPROTO_SCTP,
+    RESET_ASSOC, RESET_STREAMS,
+};
 
 /// Answers the only request of a connection.
 pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
@@ -143,7 +146,9 @@ async fn carry_out(
             option,
             value,
         } => {
-            if [RESET_STREAMS, RESET_ASSOC].contains(&option) {
+            // Messages that the program sent before the option precede its effect.
+            let later = [RESET_STREAMS, RESET_ASSOC, DTLS_SET_SEND_KEYS];
+            if later.contains(&option) || option == DTLS_ENFORCE_PROTECTION {
                 settled(socket).await?;
             }
             let set =
@@ -284,8 +289,14 @@ fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> Result<bo
     let Some(place) = table.listener_set_for(port, &addresses) else {
         return Ok(false);
     };
-    if place.sockets.is_empty() {
-        apply_options(host, &place.endpoint, socket)?;
+    match place.sockets.first() {
+        None => apply_options(host, &place.endpoint, socket)?,
+        // The options of the first socket are in effect, so a socket that requires protection would
+        // accept associations without it.
+        Some(first) if first.state().dtls.offer() != socket.state().dtls.offer() => {
+            return Err(libc::EADDRINUSE);
+        }
+        Some(_) => (),
     }
     place.endpoint.listen(true);
     if place.sockets.is_empty() {

@@ -1,6 +1,6 @@
 //! Ciphers implemented in Rust, which overwrite their keys when they are dropped. The exception is
 //! the key that GHASH derives for AES-GCM, because polyval 0.6.2 keeps it in a `ManuallyDrop` on
-//! processors with instructions for it.
+//! x86.
 
 use aes::cipher::{BlockEncrypt, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek};
 use aes::{Aes128, Aes256};
