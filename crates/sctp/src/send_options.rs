@@ -16,7 +16,7 @@ use crate::config::Config;
 #[non_exhaustive]
 pub struct SendOptions {
     /// Stream identifier; 0 by default. `None`: the next of the streams in use when transmission of
-    /// the message starts; [`Config::allocation`] determines the number of streams in use.
+    /// the message starts; [`Config::stream_allocation`] determines the number of streams in use.
     pub stream: Option<u16>,
     /// Payload Protocol Identifier, passed to the peer's user.
     pub ppid: u32,

@@ -47,10 +47,10 @@ impl Association {
         Ok(())
     }
 
-    /// Starts (`true`) or ends the application of [`Config::drain_timeout`] in the state
-    /// ESTABLISHED, for an application that waits until all messages are acknowledged before it
-    /// sends its last message and requests the shutdown (RFC 6083 §4.9). Messages can still be
-    /// sent.
+    /// Starts (`true`) or ends the application of
+    /// [`Config::drain_timeout`](crate::Config::drain_timeout) in the state ESTABLISHED, for an
+    /// application that waits until all messages are acknowledged before it sends its last message
+    /// and requests the shutdown (RFC 6083 §4.9). Messages can still be sent.
     pub fn expect_drain(&mut self, now: Nanos, drains: bool) {
         self.drains = drains;
         if self.is_established() {
