@@ -482,7 +482,8 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         sent.await.expect("room comes");
         let whole = server.recv().await.expect("up").expect("not closed");
         assert_eq!(whole.bytes, pattern(1, 1 << 20), "as large as is allowed");
-        // The message exceeds the reader's limit, because the two ends have different limits.
+        // The limit of this server is lower than that of its client, so the client can send a message
+        // that the server refuses.
         let mut config = Config::default();
         config.sctp.receive_buffer = 64 << 10;
         config.max_message_size = 100_000;

@@ -65,7 +65,8 @@ pub(crate) struct Analytic {
 }
 
 impl Analytic {
-    /// The direction named `name` (`link <link> <direction>`) towards the interface `to`.
+    /// Creates the direction towards the interface `to`. `name` has the form
+    /// `link <link> <direction>`.
     pub fn new(
         mut config: DirectionConfig,
         (rate, limit): (Option<u64>, QueueLimit),

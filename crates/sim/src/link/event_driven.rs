@@ -48,7 +48,8 @@ pub(crate) struct EventDriven {
 }
 
 impl EventDriven {
-    /// The direction named `name` (`link <link> <direction>`) towards the interface `to`.
+    /// Creates the direction towards the interface `to`. `name` has the form
+    /// `link <link> <direction>`.
     pub fn new(
         mut config: DirectionConfig,
         link: &str,
