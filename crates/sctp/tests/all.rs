@@ -27,6 +27,7 @@ mod detached;
 mod dtls;
 mod dtls_attacks;
 mod dtls_certificates;
+mod dtls_external_keys;
 mod dynamic_settings;
 mod ecn;
 mod endurance;

@@ -157,9 +157,9 @@ impl ProtectionMut<'_> {
     }
 
     /// Discards all packets that are not protected from now on, except INIT and INIT ACK
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). [`Event::Established`] follows. Cannot be undone.
-    /// Has no effect before the handshake is complete, after the association has ended, or if it
-    /// does not use the DTLS chunk.
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). [`Event::Established`] follows. Cannot be
+    /// undone. Has no effect before the handshake is complete, after the association has ended, or
+    /// if it does not use the DTLS chunk.
     pub fn require(&mut self) {
         let association = &mut *self.association;
         if association.is_closed() {
