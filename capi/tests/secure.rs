@@ -238,9 +238,9 @@ done
 kill $host; wait $host || true
 rm -f server.log
 mkdir elsewhere
-# The shell is no SCTP program; ncat starts another host after the first one is killed.
+# The shell is no SCTP program; ncat starts another host after the first one has ended.
 exec 7<> <(true)
-(anabranch wrap --no-seccomp $(secure amf) -- bash -c 'cd elsewhere; kill -9 $PPID; exec ncat -v --sctp -l 5002' <&7 >server.log 2>&1 || true) 2>/dev/null &
+(anabranch wrap --no-seccomp $(secure amf) -- bash -c 'cd elsewhere; kill -9 $PPID; while kill -0 $PPID; do sleep 0.05; done; exec ncat -v --sctp -l 5002' <&7 >server.log 2>&1 || true) 2>/dev/null &
 await server.log "Listening.*0.0.0.0"
 sends && echo sent
 grep -o "Connection refused" client.log
