@@ -74,7 +74,7 @@ fn embed(carried: &Path) {
     fs::write(&out, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", out.display()));
 }
 
-/// A `EmbeddedFolder` with all files below a folder.
+/// An `EmbeddedFolder` with all files below a folder, as Rust code.
 fn directory(folder: &Path, name: &str) -> String {
     let mut files = Vec::new();
     list(folder, "", &mut files);

@@ -380,7 +380,7 @@ fn packets_are_held_against_the_links_of_their_ways() {
     );
     assert_eq!(of(&[later]), Ok(Vec::new()));
     // A second link between the same two nodes is not used, and therefore not checked, unless the
-    // transport is multihomed.
+    // first link is down or the transport is multihomed.
     let second = "[[link]]\nname = \"second\"\nbetween = [\"source\", \"sink\"]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nmtu = \"1400 B\"\n\n[[flow]]";
     let second = ("[[flow]]", second);
     assert_eq!(of(&[second]), Ok(Vec::new()));

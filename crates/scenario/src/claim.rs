@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::value::SweepValue;
 
 /// A conclusion about measures: an order, a trend, a crossing, or equality. It is tested at each
-/// point of the sweeps that it does not restrict. The test uses the differences, or the slopes, of
-/// the measures in each replication.
+/// point of the sweeps that it does not fix to one value. The test uses the differences, or the
+/// slopes, of the measures in each replication.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {

@@ -94,8 +94,8 @@ pub struct BesideSource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Series of the measure; for the kinds `steps` and `events`, name of the series in the table.
-    /// Default: the name of the flow or link.
+    /// Series of the measure; default: `all`. For the kinds `steps` and `events`, name of the
+    /// series in the table; default: the name of the flow or link.
     #[serde(default)]
     pub series: Option<String>,
     /// Kinds `metrics` and `difference`: name of the row in the table.

@@ -39,9 +39,10 @@ pub enum MeterKind {
     },
     /// Longest silence, that is, time without a delivery (`weight`, nanoseconds), and the end of
     /// the failure that caused it (`sum`, nanoseconds from the start of the window). The failure
-    /// ends with the longest silence, or with a later silence that is at least half as long, if at
-    /// most the length of the longest silence lies between the two. `sum` is infinite if the last
-    /// of these silences did not end, and 0 if no silence was longer than those before the window.
+    /// ends with the longest silence. A later silence extends the failure if it is at least half as
+    /// long, and if it starts at most the length of the longest silence after the previous end of
+    /// the failure. `sum` is infinite if the last of these silences did not end, and 0 if no
+    /// silence was longer than those before the window.
     Silence,
     /// Mean relative error of the samples of a probe: |sample - truth| / truth.
     Error {
