@@ -197,8 +197,8 @@ pub enum Event {
     /// queued are still sent (RFC 9260 §11.2 H).
     PeerShutdown,
     /// Events were dropped because the user did not read them. The oldest event is dropped if more
-    /// than 256 are queued. The oldest event is also dropped if the abandoned messages and the
-    /// lists of streams of all queued events exceed the size of the send buffer.
+    /// than 256 are queued. The oldest event is also dropped if the abandoned messages, the lists
+    /// of streams and the peer's names of all queued events exceed the size of the send buffer.
     /// [`Event::Established`], [`Event::Closed`], receipts and undelivered messages are not
     /// dropped, except undelivered messages of repeated restarts. This event precedes the events
     /// that are still queued.

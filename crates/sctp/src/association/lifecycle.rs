@@ -94,7 +94,7 @@ pub(crate) struct Ports {
 }
 
 impl Association {
-    /// Creates an outgoing association, whose INIT goes to `first` (RFC 9260 §5.1 A, §5.4).
+    /// Outgoing association; INIT goes to `first` of its confirmed paths (RFC 9260 §5.1 A, §5.4).
     pub(crate) fn connecting(
         config: Arc<Config>,
         ports: Ports,
@@ -574,7 +574,7 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports as confirmed each secondary address that user and peer listed (RFC 9260 §5.4).
+    /// Reports as confirmed the secondary addresses both sides listed (RFC 9260 §5.4, rule 1).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;

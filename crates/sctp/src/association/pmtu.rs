@@ -136,7 +136,7 @@ impl Association {
     }
 
     /// Processes the answer to a probe, which shows that the path carries packets of the probed
-    /// size. Returns `false` if the answer matches no probe.
+    /// size. Returns `None` if the answer matches no probe.
     pub(crate) fn on_pmtu_answer(
         &mut self,
         now: Nanos,

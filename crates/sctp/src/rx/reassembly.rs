@@ -577,7 +577,7 @@ impl Reassembly {
     }
 
     /// Drops the fragment with the highest buffered TSN. If this empties its run, the result also
-    /// contains number and head of the message.
+    /// contains the head of the message, if its first fragment was received.
     pub fn drop_highest(&mut self) -> Option<AbandonedMessage> {
         let (&first, run) = self.runs.iter_mut().rev().find(|(_, run)| !run.open)?;
         if run.parts.len() == 1 {

@@ -101,9 +101,8 @@ impl Scenario<'_> {
             };
             let tsn = base.add(offset.into());
             let (flags, stream, ssn) = match how >> 4 & 7 {
-                // The chunks are the fragments of one message, or complete messages (of a few
-                // streams, of many streams, or unordered), or first fragments of different
-                // messages.
+                // The chunks are the fragments of one message, or complete messages (of one stream,
+                // of many streams, or unordered), or first fragments of different messages.
                 0 | 1 => (u8::from(offset == count) | u8::from(offset == 1) << 1, 0, 0),
                 2 => (3, stream % 10, offset),
                 3 => (3, offset.wrapping_mul(stream | 1), 1),

@@ -286,7 +286,7 @@ fn a_gap_in_shutdown_sent_is_reported_whichever_data_leaves_it() {
 }
 
 /// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer should restart T2-shutdown and its count.
-/// If the profile switch `t2_restarts_with_data_only` is on, only DATA should restart them.
+/// If the profile switch `t2_restarts_with_data_only` is on, only DATA should restart T2-shutdown.
 #[test]
 fn any_packet_restarts_t2_shutdown() {
     for only_data in [false, true] {

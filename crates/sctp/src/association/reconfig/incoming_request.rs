@@ -18,8 +18,8 @@ use crate::state::{EstablishedState, State, Tcb};
 /// (RFC 6525 §5.2.4 G1).
 const FAR: u32 = 1 << 31;
 
-/// A further reset request of the peer is accepted only if at most this number of listed streams is
-/// waiting for a reset. This limit bounds the memory that a peer can occupy.
+/// Maximum number of listed streams that wait for a reset, including those of a new request of the
+/// peer, unless one request can list more. This limit bounds the memory that a peer can occupy.
 const MAX_WAITING: usize = 2_048;
 
 impl Association {

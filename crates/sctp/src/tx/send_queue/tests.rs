@@ -249,8 +249,7 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
 }
 
 /// Takes runs by [`SendQueue::single_chunk_run`], three messages at a time, and all other chunks one
-/// by one.
-/// Returns the number of messages taken in runs.
+/// by one. Returns the number of messages taken in runs.
 fn pop_in_rows(queue: &mut SendQueue, most: usize, popped: &mut Vec<Fragment>) -> usize {
     let before = popped.len();
     let Some(mut run) = queue.single_chunk_run() else {

@@ -207,7 +207,7 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     rig.at(110).sack_and_drain(3, &[]); // 0 was late
     let before = rig.sent.len();
     // Even after five later segments have arrived, the sender now waits for a quarter of the
-    // round-trip time of 112 ms.
+    // shortest round-trip time of 100 ms: until 112 ms + 25 ms.
     rig.at(112).sack_and_drain(3, &[(4, 8)]);
     assert!(rig.sent[before..].iter().all(|sent| sent.0 >= 20));
     assert_eq!(rig.due(), Some(137));
