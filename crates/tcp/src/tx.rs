@@ -524,7 +524,8 @@ impl Sender {
         self.flow
             .pacer
             .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
-        // The application, or Nagle's algorithm, limits the sender: less than a segment is unsent.
+        // The application or Nagle's algorithm, and not the window, limits the sender: less than
+        // a segment is unsent.
         let waits = self.flow.queued_to - self.flow.max;
         if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();
