@@ -40,8 +40,7 @@ impl InitAck {
     /// are not used.
     ///
     /// # Errors
-    /// [`Full`] if `chunk` is too short for header and fixed part, or longer than a chunk
-    /// may be.
+    /// [`Full`] if `chunk` is too short for header and fixed part, or longer than a chunk may be.
     pub fn put_before_parameters(&self, chunk: &mut [u8]) -> Result<(), Full> {
         let length = chunk.len();
         match chunk.first_chunk_mut() {

@@ -116,8 +116,7 @@ mod tests {
     use super::*;
 
     /// Overwriting keys is an optional feature of the cipher crates, so this test fails to compile
-    /// if it is disabled. Of AES-GCM only AES is
-    /// checked, because GHASH does not overwrite its key.
+    /// if it is disabled. Of AES-GCM only AES is checked, because GHASH does not overwrite its key.
     #[test]
     fn keys_are_overwritten_when_they_are_dropped() {
         fn is_overwritten<T: ZeroizeOnDrop>() {}
