@@ -31,8 +31,8 @@ fn is_value(field: &str) -> bool {
     field.starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Calls `take` with each row of `text`, until it returns false. Each row must have at least
-/// `least` columns. `form` is the description of a valid line for error messages.
+/// Calls `take` with each row of `text`, until it returns false. Each row must have a value in each
+/// of the first `least` columns. `form` is the description of a valid line for error messages.
 ///
 /// # Errors
 /// The first invalid line: its number, the text found, and the allowed forms.
