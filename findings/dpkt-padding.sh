@@ -4,7 +4,7 @@
 # By RFC 9260 §3.2 a chunk of any type is padded to a multiple of four bytes, and its length does
 # not include the padding. dpkt skips the padding of a DATA chunk. After a chunk of another type
 # it starts to read the next chunk within the padding, so that the types and lengths of all later
-# chunks are wrong. A packet in which such a chunk is the last one is not decoded at all.
+# chunks are wrong. A packet with one such chunk and no chunk after it is not decoded at all.
 #
 # A reader would expect the same rule for all chunks, because it works for DATA.
 set -euo pipefail
