@@ -235,6 +235,10 @@ for options in "" "$(secure gnb)" "--secure --psk-file psk"; do
     anabranch wrap $options -- true 2>refused.log && echo joined
     grep -o "its host has --secure" refused.log
 done
+# The same options, but the file was replaced.
+cp amf.pem another.pem && mv another.pem amf.pem
+anabranch wrap $(secure amf) -- true 2>refused.log && echo joined
+grep -o "its host has --secure" refused.log
 kill $host; wait $host || true
 rm -f server.log
 mkdir elsewhere
@@ -249,7 +253,7 @@ await server.log "the line"
 echo protected
 "#;
     if let Some((said, record)) = script(body) {
-        let refused = "its host has --secure\n".repeat(3);
+        let refused = "its host has --secure\n".repeat(4);
         let expected =
             format!("use the host of another command\n{refused}Connection refused\nprotected\n");
         assert_eq!(said, expected);

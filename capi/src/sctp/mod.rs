@@ -6,7 +6,7 @@ pub mod control_data;
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 
-use anabranch_sockets::control::HostRequest;
+use anabranch_sockets::control::{HostRequest, OptionValue};
 use anabranch_sockets::{SocketStyle, SocketType};
 use libc::socklen_t;
 
@@ -106,7 +106,7 @@ pub unsafe fn set_option(
     let request = HostRequest::Set {
         level,
         option,
-        value,
+        value: OptionValue(value),
     };
     host_client::tell(fd, request)?;
     send_cache::forget(fd);

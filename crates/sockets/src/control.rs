@@ -1,12 +1,13 @@
 //! Control requests about a socket. Each request and its answer is one datagram on a connection
 //! that is separate from the socket's descriptor.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 /// A request about the socket whose descriptor has the abstract Unix address `socket`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// The descriptor's own address without its first byte, which is 0.
     pub socket: Vec<u8>,
@@ -15,6 +16,27 @@ pub struct Call {
     /// The host's secret, which programs of other users must present.
     #[serde(default)]
     pub secret: String,
+}
+
+/// Omits the secret.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("socket", &self.socket)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Value of an option, which may contain keys.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionValue(pub Vec<u8>);
+
+/// Only the size.
+impl fmt::Debug for OptionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
 }
 
 /// Kinds of requests.
@@ -77,7 +99,7 @@ pub enum HostRequest {
         /// Option number.
         option: i32,
         /// Option value.
-        value: Vec<u8>,
+        value: OptionValue,
     },
     /// `getsockopt`.
     Get {

@@ -22,6 +22,7 @@ use super::wrap_arguments::Wrap;
 use crate::failure::Failure;
 use crate::renamed;
 use crate::stderr::note;
+use security::Protection;
 use serving::{Serving, raise_limit};
 
 /// File name of the library that the dynamic linker loads before libc.
@@ -39,8 +40,8 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
             "--carrier ip: found with the UDP port {port}, which it does not use"
         )));
     }
+    let protection = Protection::of(&arguments);
     let config = config(&arguments)?;
-    let protection = security::words(&arguments);
     if arguments.again {
         return serving::again(config, &protection).await;
     }

@@ -92,25 +92,36 @@ impl DtlsSettings {
         (self.set, self.local.clone())
     }
 
-    /// The keys of a restart, which are used once.
+    /// Checks that an association can be set up with the keys of a restart, or that there are none.
     ///
     /// # Errors
     /// EINVAL: there are keys for one direction only, or of different epochs, or the configuration
     /// does not support restarts.
-    pub(super) fn take_restart_keys(&mut self) -> Result<Option<RestartKeys>, i32> {
-        match (self.restart[0].take(), self.restart[1].take()) {
-            (None, None) => Ok(None),
-            (Some((epoch, send)), Some((other, receive)))
-                if epoch == other && self.local.flags & RESTART != 0 =>
+    pub(super) fn check_restart_keys(&self) -> Result<(), i32> {
+        match &self.restart {
+            [None, None] => Ok(()),
+            [Some((send, _)), Some((receive, _))]
+                if send == receive && self.local.flags & RESTART != 0 =>
             {
-                Ok(Some(RestartKeys {
-                    epoch,
-                    send,
-                    receive,
-                }))
+                Ok(())
             }
             _ => Err(libc::EINVAL),
         }
+    }
+
+    /// Removes the keys of a restart, which are used once.
+    ///
+    /// # Errors
+    /// As for [`Self::check_restart_keys`]; the keys remain.
+    pub(super) fn take_restart_keys(&mut self) -> Result<Option<RestartKeys>, i32> {
+        self.check_restart_keys()?;
+        let [send, receive] = std::mem::take(&mut self.restart);
+        let both = send.zip(receive);
+        Ok(both.map(|((epoch, send), (_, receive))| RestartKeys {
+            epoch,
+            send,
+            receive,
+        }))
     }
 }
 

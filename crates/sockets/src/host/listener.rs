@@ -23,6 +23,8 @@ pub(super) struct ListenerSet {
     pub sockets: Vec<Arc<Socket>>,
     /// Unique number of the listening address.
     pub number: u32,
+    /// Number of refused peers of the endpoint that were [recorded](HostState::record_refused).
+    pub refused: u64,
 }
 
 impl ListenerSet {
@@ -77,8 +79,13 @@ impl Table {
             endpoint,
             sockets: vec![socket],
             number,
+            refused: 0,
         });
         number
+    }
+
+    fn listener_set(&mut self, number: u32) -> Option<&mut ListenerSet> {
+        self.listener_sets.iter_mut().find(|it| it.number == number)
     }
 
     fn sockets_at(&self, number: u32) -> &[Arc<Socket>] {
@@ -91,12 +98,13 @@ impl Table {
 /// listens. The endpoint remains until its associations have ended, so that a restarted server can
 /// listen at its port.
 pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
-    let mut refused = 0;
     loop {
         // Uses a timeout, because closing a listening socket causes no packet that would wake this
         // task.
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept_with_permit()).await;
-        host.record_refused(&endpoint, &mut refused);
+        if let Some(set) = host.table().listener_set(place) {
+            host.record_refused(&endpoint, &mut set.refused);
+        }
         if has_no_listener(&host, place, &endpoint) {
             if let Ok(Ok((association, _))) = accepted {
                 association.abort("");

@@ -50,13 +50,15 @@ pub(super) fn listen(
 
 /// Accepts all associations that peers start, while the socket listens.
 async fn accept(host: Arc<HostState>, socket: Weak<Socket>, endpoint: Endpoint) {
-    let mut refused = 0;
     loop {
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept()).await;
-        host.record_refused(&endpoint, &mut refused);
-        let Some(socket) = socket.upgrade().filter(|it| !it.state().closed) else {
+        let Some(socket) = socket.upgrade() else {
             return;
         };
+        host.record_refused(&endpoint, &mut socket.state().refused);
+        if socket.state().closed {
+            return;
+        }
         match accepted {
             Ok(Ok(association)) => {
                 let options = socket.state().options.clone();

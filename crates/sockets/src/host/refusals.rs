@@ -40,15 +40,18 @@ impl HostState {
         }
     }
 
-    /// Records the peers that the endpoint has refused since it had refused `known` peers.
+    /// Records the peers that the endpoint has refused since the last call with this endpoint and
+    /// `known`. `known` is kept with the endpoint and not by the task that accepts associations,
+    /// because a socket can listen several times at one endpoint.
     pub(super) fn record_refused(&self, endpoint: &Endpoint, known: &mut u64) {
         if self.config.sctp.security == Security::Off {
             return;
         }
         let count = endpoint.statistics().discards.of(DiscardReason::DtlsOffer);
-        let more = count - *known;
+        // The endpoint of a socket may have been replaced by one at another port.
+        let more = count.saturating_sub(*known);
+        *known = count;
         if more > 0 {
-            *known = count;
             let port = endpoint.port();
             let what = format!("port {port}: a peer does not offer the same DTLS chunk");
             self.refused(more, &what);

@@ -151,8 +151,7 @@ async fn carry_out(
             if later.contains(&option) || option == DTLS_ENFORCE_PROTECTION {
                 settled(socket).await?;
             }
-            let set =
-                setsockopt::set(socket, option, &value).and_then(|()| follow_options(host, socket));
+            let set = set_option(host, socket, option, &value.0);
             // Invalidates the cache even after an error, because only one of several associations
             // may have rejected the option.
             socket.advance();
@@ -163,7 +162,7 @@ async fn carry_out(
             option,
             value,
         } => {
-            socket.state().options.set(level, option, &value)?;
+            socket.state().options.set(level, option, &value.0)?;
             Ok(HostReply::Done)
         }
         HostRequest::Get {
@@ -218,6 +217,19 @@ async fn carry_out(
             Ok(HostReply::Addresses(vec![name]))
         }
     }
+}
+
+/// Sets an option at SCTP's level. If the endpoint refuses the resulting settings, the settings for
+/// future associations are those before, because otherwise all later options would be refused too.
+fn set_option(host: &HostState, socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
+    let _alone = socket.setting();
+    let before = socket.state().association_settings();
+    setsockopt::set(socket, option, value)?;
+    let followed = follow_options(host, socket);
+    if followed.is_err() {
+        socket.state().restore(before);
+    }
+    followed
 }
 
 /// Retries while the endpoint of a previous socket may still use the port.
@@ -339,7 +351,7 @@ async fn connect(
         _ => return Err(libc::EISCONN),
     }
     let peer = peer(host, socket, &addresses)?;
-    let restart = socket.state().dtls.take_restart_keys()?;
+    socket.state().dtls.check_restart_keys()?;
     let first = addresses.first().map(SocketAddr::ip);
     let endpoint = in_time(|| endpoint(host, socket, None)).await?;
     let options = socket.state().options.clone();
@@ -351,6 +363,9 @@ async fn connect(
         options,
     ));
     let number = assoc.number;
+    // Taken only now, because the keys must remain if `connect` fails before the association
+    // begins.
+    let restart = socket.state().dtls.take_restart_keys()?;
     socket.take_error();
     socket.enter(Phase::Connecting);
     let attempt = {

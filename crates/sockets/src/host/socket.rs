@@ -42,6 +42,8 @@ pub(super) struct Socket {
     number: u32,
     generations: Arc<Generations>,
     state: Mutex<State>,
+    /// Locked while an option is stored and applied to the endpoint.
+    setting: Mutex<()>,
     /// Notified when `state.phase` changes.
     pub changed: Notify,
     /// Locked while a sequence of frames is delivered.
@@ -112,6 +114,9 @@ pub(super) struct State {
     pub assocs: BTreeMap<u32, Arc<SocketAssociation>>,
     /// The endpoint of a one-to-many socket, once created.
     pub endpoint: Option<Endpoint>,
+    /// Number of refused peers of this endpoint that were
+    /// [recorded](HostState::record_refused).
+    pub refused: u64,
     /// True if the socket was created by `accept`, with the port of the listening socket.
     pub accepted: bool,
     /// True after the last copy of the descriptor was closed.
@@ -120,7 +125,39 @@ pub(super) struct State {
     pub unread: bool,
 }
 
+/// The part of [`State`] that determines the settings of future associations.
+pub(super) struct AssociationSettings {
+    options: SocketOptions,
+    dtls: DtlsSettings,
+    keys: SharedKeys,
+    authenticated: Vec<u8>,
+}
+
 impl State {
+    /// A copy of the settings of future associations, for [`Self::restore`].
+    pub(super) fn association_settings(&self) -> AssociationSettings {
+        AssociationSettings {
+            options: self.options.clone(),
+            dtls: self.dtls.clone(),
+            keys: self.keys.clone(),
+            authenticated: self.authenticated.clone(),
+        }
+    }
+
+    /// Restores the settings of future associations.
+    pub(super) fn restore(&mut self, settings: AssociationSettings) {
+        let AssociationSettings {
+            options,
+            dtls,
+            keys,
+            authenticated,
+        } = settings;
+        self.options = options;
+        self.dtls = dtls;
+        self.keys = keys;
+        self.authenticated = authenticated;
+    }
+
     /// Whether the option SCTP_REUSE_PORT is set.
     pub(super) fn shares_port(&self) -> bool {
         self.options.word(REUSE_PORT, 0) != 0
@@ -159,6 +196,7 @@ impl Socket {
             number: host.opened.fetch_add(1, Ordering::Relaxed),
             generations: Arc::clone(&host.generations),
             state: Mutex::new(state),
+            setting: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
             message_last: AtomicBool::new(false),
@@ -169,6 +207,11 @@ impl Socket {
     /// Locks the mutable state.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// Waits until no other request sets an option, and keeps others from it.
+    pub(super) fn setting(&self) -> MutexGuard<'_, ()> {
+        self.setting.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// The association with this number. A socket with a single association ignores the number.

@@ -18,6 +18,7 @@ use tokio::process::Command;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use super::security::Protection;
 use crate::failure::Failure;
 use crate::net::Interrupts;
 use crate::net::wrap_arguments::Wrap;
@@ -30,6 +31,9 @@ const NEXT_SOCKET: Duration = Duration::from_secs(2);
 /// Time limit for the port of an ended host to become free, and interval of attempts.
 const FORMER: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Maximum number of different reasons of refusals that are printed; further ones are only counted,
+/// because a peer may try again and again.
+const MAX_REASONS: usize = 16;
 
 /// The host that this command's program uses.
 pub struct Serving {
@@ -50,12 +54,11 @@ struct OwnHost {
 }
 
 impl Serving {
-    /// Joins the host at the port, or starts one. `protection`: the options of `--secure`.
-    pub fn begin(config: &Config, protection: &[OsString]) -> Result<Self, Failure> {
-        let protection = &as_text(protection);
+    /// Joins the host at the port, or starts one.
+    pub fn begin(config: &Config, protection: &Protection) -> Result<Self, Failure> {
         // Repeated, because another host may start or end at the same time.
         for _ in 0..3 {
-            match join(config, protection) {
+            match join(config, &protection.text) {
                 Ok(JoinResult::NoHost) => (),
                 Ok(JoinResult::Member(member)) => return Ok(Self::joined(member, config)),
                 Ok(JoinResult::Refused(why)) => return Err(taken(config, &why)),
@@ -63,7 +66,7 @@ impl Serving {
             }
             let access = HostAccess::random();
             let access = access.map_err(|error| cannot(&error))?;
-            match Host::start_shared(&access, config.clone(), protection) {
+            match Host::start_shared(&access, config.clone(), &protection.text) {
                 Ok(host) => return Ok(Self::of(host, access)),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => (),
                 Err(error) => return Err(cannot(&error)),
@@ -97,7 +100,7 @@ impl Serving {
         &self,
         command: &mut Command,
         arguments: &Wrap,
-        protection: &[OsString],
+        protection: &Protection,
     ) {
         command.env(HOST_VARIABLE, &self.access.name);
         match &self.access.secret {
@@ -148,13 +151,7 @@ impl Serving {
         // Dropping `end` makes the host end.
         let _ = own.tell.await;
         own.serve.abort();
-        let refusals = own.refusals.borrow().count;
-        if refusals > 1 {
-            note(format_args!(
-                "anabranch: {} refused because of --secure",
-                counted(refusals, "association")
-            ));
-        }
+        report_refusals(&own.refusals.borrow());
         let refused = own.shortage.borrow().refused;
         if refused > 0 {
             note(format_args!(
@@ -176,7 +173,7 @@ impl OwnHost {
         let (end, mut ended) = oneshot::channel::<()>();
         let tell = tokio::spawn(async move {
             let mut was_short = false;
-            let mut reported = String::new();
+            let mut reported = Vec::new();
             loop {
                 tokio::select! {
                     // Bypassing calls are reported before the end of the program.
@@ -186,12 +183,11 @@ impl OwnHost {
                         report_shortage(*short.borrow_and_update());
                         was_short = true;
                     }
-                    // A peer may try again and again, so a reason is not repeated.
-                    Ok(()) = refused.changed() => {
+                    Ok(()) = refused.changed(), if reported.len() < MAX_REASONS => {
                         let why = refused.borrow_and_update().last.clone();
-                        if why != reported {
+                        if !reported.contains(&why) {
                             note(format_args!("anabranch: an association was refused: {why}"));
-                            reported = why;
+                            reported.push(why);
                         }
                     }
                     _ = &mut ended => return,
@@ -211,7 +207,7 @@ impl OwnHost {
 }
 
 /// Runs a host without a program until it is interrupted; other commands join it.
-pub async fn alone(config: &Config, protection: &[OsString]) -> Result<(), Failure> {
+pub async fn alone(config: &Config, protection: &Protection) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
     let mut serving = Serving::begin(config, protection)?;
     if serving.own.is_none() {
@@ -221,13 +217,18 @@ pub async fn alone(config: &Config, protection: &[OsString]) -> Result<(), Failu
     note(format_args!("anabranch: a host has {}", port(config)));
     tokio::select! {
         why = serving.failed() => Err(Failure::Net(format!("the host ended: {why}"))),
-        () = interrupts.next() => Ok(()),
+        () = interrupts.next() => {
+            if let Some(own) = &serving.own {
+                report_refusals(&own.refusals.borrow());
+            }
+            Ok(())
+        }
     }
 }
 
 /// Runs a host on behalf of a program, at the address in the environment, until no program has a
 /// socket.
-pub async fn again(config: Config, protection: &[OsString]) -> Result<(), Failure> {
+pub async fn again(config: Config, protection: &Protection) -> Result<(), Failure> {
     let name = std::env::var(HOST_VARIABLE).unwrap_or_default();
     if name.is_empty() {
         return Err(Failure::Usage(format!(
@@ -240,7 +241,7 @@ pub async fn again(config: Config, protection: &[OsString]) -> Result<(), Failur
         secret: secret.filter(|it| !it.is_empty()),
     };
     raise_limit();
-    let host = begun_again(&access, &config, &as_text(protection)).await?;
+    let host = begun_again(&access, &config, &protection.text).await?;
     let used = host.use_of();
     let serve = tokio::spawn(host.serve());
     tokio::time::sleep(FIRST_SOCKET).await;
@@ -276,7 +277,7 @@ async fn begun_again(
 
 /// The command line that restarts a host: the path of the program and its arguments, one per line.
 /// `None` if an argument contains a line feed.
-fn restart_command(arguments: &Wrap, protection: &[OsString]) -> Option<OsString> {
+fn restart_command(arguments: &Wrap, protection: &Protection) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
     match arguments.is_ip() {
@@ -290,18 +291,12 @@ fn restart_command(arguments: &Wrap, protection: &[OsString]) -> Option<OsString
     if arguments.auth {
         words.push("--auth".into());
     }
-    words.extend(protection.iter().cloned());
+    words.extend(protection.words.iter().cloned());
     let local = arguments.local.iter();
     words.extend(local.map(|it| OsString::from(format!("--local={it}"))));
     let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
     let fits = words.iter().all(|it| !it.contains(&b'\n'));
     fits.then(|| OsString::from_vec(words.join(&b'\n')))
-}
-
-/// The options of `--secure` as one text.
-fn as_text(protection: &[OsString]) -> String {
-    let words = protection.iter().map(|it| it.to_string_lossy());
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The UDP port of a host, as text.
@@ -345,6 +340,16 @@ fn report_bypass(missed: &BypassStatus) {
             io::Error::from_raw_os_error(*error)
         )),
         _ => (),
+    }
+}
+
+/// Prints the number of refused associations, unless the only one was printed with its reason.
+fn report_refusals(refusals: &Refusals) {
+    if refusals.count > 1 {
+        note(format_args!(
+            "anabranch: {} refused because of --secure",
+            counted(refusals.count, "association")
+        ));
     }
 }
 
